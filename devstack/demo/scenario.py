@@ -1,0 +1,82 @@
+"""The stack with the demonstration's two databases and configuration in it."""
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from devstack.demo.databases import Databases, Difference
+from devstack.processes import ROOT, StackError
+from devstack.stack import Stack, run_folder
+
+_POLL_SECONDS = 0.25
+
+
+@contextmanager
+def demo_stack(folder: Path) -> Iterator[tuple[Stack, Databases]]:
+    """Start everything but the Functions host, with empty tables and the configuration in place."""
+    with Stack(folder) as stack:
+        for name in ("crm", "erp"):
+            stack.postgres.create_database(name)
+        stack.settings = {
+            "CRM_DATABASE_URL": stack.postgres.sqlalchemy_url("crm"),
+            "ERP_DATABASE_URL": stack.postgres.sqlalchemy_url("erp"),
+        }
+        stack.azurite.upload("configuration", ROOT / "configuration")
+        databases = Databases(stack.postgres.dsn("crm"), stack.postgres.dsn("erp"))
+        try:
+            databases.create_tables()
+            yield stack, databases
+        finally:
+            databases.close()
+
+
+def wait_until_equal(
+    databases: Databases,
+    stack: Stack,
+    *,
+    seconds: float,
+    report: Callable[[Difference], None] = lambda _: None,
+) -> None:
+    """Wait until the ERP holds what the CRM holds; raise StackError where that takes too long."""
+    end = time.monotonic() + seconds
+    while difference := databases.compare():
+        report(difference)
+        if not stack.host.is_running():
+            msg = f"the Functions host ended by itself; see {stack.host.log}"
+            raise StackError(msg)
+        if time.monotonic() > end:
+            msg = f"after {seconds:.0f} s still {difference}; see {stack.host.log}"
+            raise StackError(msg)
+        time.sleep(_POLL_SECONDS)
+
+
+def run_command(name: str, run: Callable[[Path], None]) -> int:
+    """Run `run` in a folder of its own, stop in order whatever happens, and return the exit status.
+
+    0: it returned; 1: a server failed, the folder with its logs stays; 130: Ctrl-C or a signal.
+    """
+    _stop_on_signals()
+    try:
+        with run_folder(name) as folder:
+            run(folder)
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except StackError as error:
+        print(f"{name} failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _stop_on_signals() -> None:
+    """Let SIGTERM and a closed terminal end the program as Ctrl-C does: in order."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)

@@ -1,0 +1,156 @@
+"""Puts the parts together: worker, triggers, HTTP; start in order, stop in order."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from devstack import ready
+from devstack.functions_host.admission import Admission
+from devstack.functions_host.errors import HostError
+from devstack.functions_host.http_front import HttpFront
+from devstack.functions_host.http_trigger import HTTP_RESPONSE_LIMIT, HttpTrigger
+from devstack.functions_host.invocations import Function
+from devstack.functions_host.keys import load_keys
+from devstack.functions_host.queue_trigger import QueueTrigger
+from devstack.functions_host.settings import load_host_settings, load_local_settings
+from devstack.functions_host.timers import TimerTrigger
+from devstack.functions_host.triggers import Services, Trigger
+from devstack.functions_host.worker_process import WorkerProcess
+
+_LOG = logging.getLogger("functions_host")
+
+DEFAULT_GRACE = timedelta(seconds=10)
+DEFAULT_RECEIVERS_PER_QUEUE = 3
+
+#: Binding type -> what listens for it. A type that is not here is refused at start.
+TRIGGERS: Mapping[str, type[Trigger]] = {
+    "timerTrigger": TimerTrigger,
+    "httpTrigger": HttpTrigger,
+    "serviceBusTrigger": QueueTrigger,
+}
+#: Further bindings that a trigger brings along.
+_COMPANIONS = {"httpTrigger": {"http"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line says."""
+
+    app: Path
+    ready_file: Path
+    data: Path
+    port: int = 0
+    grace: timedelta = DEFAULT_GRACE
+    receivers_per_queue: int = DEFAULT_RECEIVERS_PER_QUEUE
+    http_response_limit: timedelta = HTTP_RESPONSE_LIMIT
+
+
+async def serve(options: Options) -> None:
+    """Run the app until SIGTERM or SIGINT; raise HostError where it cannot be run."""
+    host = _prepare(options)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await host.start()
+        await stop.wait()
+    finally:
+        await host.stop()
+
+
+def _prepare(options: Options) -> "_Host":
+    if not (options.app / "function_app.py").is_file():
+        msg = f"{options.app}: there is no function_app.py; give the folder that holds one."
+        raise HostError(msg)
+    options.data.mkdir(parents=True, exist_ok=True)
+    settings = load_host_settings(options.app / "host.json")
+    logging.getLogger("functions_host").setLevel(settings.log_level)
+    for key in settings.ignored:
+        _LOG.info("host.json: %s means nothing to the local host", key)
+    values = load_local_settings(options.app / "local.settings.json")
+    environment = values | dict(os.environ)
+    worker = WorkerProcess(
+        options.app,
+        environment=environment,
+        log_level=settings.log_level,
+        function_timeout=settings.function_timeout,
+    )
+    services = Services(
+        worker=worker,
+        admission=Admission(),
+        settings=settings,
+        environment=environment,
+        data=options.data,
+        receivers_per_queue=options.receivers_per_queue,
+        http_response_limit=options.http_response_limit,
+    )
+    return _Host(options, services)
+
+
+def to_trigger(function: Function, services: Services) -> Trigger:
+    """Return the trigger of `function`, or raise HostError naming what is not supported."""
+    triggers = [b for b in function.bindings if b["type"] in TRIGGERS]
+    supported = triggers[0]["type"] if len(triggers) == 1 else ""
+    companions = _COMPANIONS.get(supported, set())
+    for binding in function.bindings:
+        kind = binding["type"]
+        if kind != supported and (kind not in companions or binding["name"] != "$return"):
+            msg = (
+                f"function '{function.name}': the binding '{binding['name']}' of type '{kind}' is "
+                f"not supported by the local host; it knows {', '.join(TRIGGERS)}."
+            )
+            raise HostError(msg)
+    return TRIGGERS[supported](function, triggers[0], services)
+
+
+class _Host:
+    def __init__(self, options: Options, services: Services) -> None:
+        self._options = options
+        self._worker = services.worker
+        self._services = services
+        self._triggers: list[Trigger] = []
+        self._front: HttpFront | None = None
+        self._port = 0
+
+    async def start(self) -> None:
+        functions = await asyncio.to_thread(self._worker.start)
+        if not functions:
+            msg = f"{self._options.app}/function_app.py declares no functions."
+            raise HostError(msg)
+        self._worker.on_death = self._services.admission.worker_died
+        self._triggers = [to_trigger(function, self._services) for function in functions]
+        keys = load_keys(self._options.data / "keys.json", [f.name for f in functions])
+        self._front = HttpFront(
+            self._triggers,
+            self._worker,
+            keys,
+            response_limit=self._options.http_response_limit,
+        )
+        self._port = await self._front.start(self._options.port)
+        for trigger in self._triggers:
+            await trigger.start()
+        self._worker.on_restart = self._announce
+        self._announce(self._worker.pid)
+        _LOG.info("%d functions on http://127.0.0.1:%d", len(functions), self._port)
+
+    def _announce(self, worker_pid: int) -> None:
+        url = f"http://127.0.0.1:{self._port}"
+        ready.announce(self._options.ready_file, port=self._port, worker_pid=worker_pid, url=url)
+
+    async def stop(self) -> None:
+        """Let what runs end within the grace time; what does not is lost with the worker."""
+        for part in (self._front, *self._triggers):
+            if part is not None:
+                part.stop_receiving()
+        if left := await asyncio.to_thread(self._worker.drain, self._options.grace):
+            _LOG.warning("%d invocations still ran after the grace time and are ended", left)
+        await asyncio.to_thread(self._worker.stop)
+        await asyncio.gather(*(trigger.close() for trigger in self._triggers))
+        if self._front is not None:
+            await self._front.close()

@@ -1,0 +1,88 @@
+"""Access keys: made at the first start, kept in one file that only its owner can read."""
+
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from devstack.functions_host.errors import SettingsError
+
+AuthLevel = Literal["anonymous", "function", "admin"]
+
+_KEY_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one app."""
+
+    master: str
+    #: The host's default function key: opens every function.
+    default: str
+    #: Function name -> a key that opens only that function.
+    functions: dict[str, str]
+
+    def admit(self, presented: str | None, *, level: AuthLevel, function: str = "") -> bool:
+        """Tell whether `presented` opens `function`, in time that does not depend on the key."""
+        if level == "anonymous":
+            return True
+        accepted = [self.master]
+        if level == "function":
+            accepted += [self.default, *filter(None, [self.functions.get(function)])]
+        given = (presented or "").encode()
+        matches = [hmac.compare_digest(given, key.encode()) for key in accepted]
+        return any(matches)
+
+
+def load_keys(path: Path, functions: Iterable[str]) -> Keys:
+    """Return the keys kept at `path`, making those that are missing."""
+    stored = _read(path)
+    own = stored.functions if stored else {}
+    keys = Keys(
+        master=stored.master if stored else _new_key(),
+        default=stored.default if stored else _new_key(),
+        functions=own | {name: _new_key() for name in functions if name not in own},
+    )
+    if keys != stored:
+        _write(path, keys)
+    return keys
+
+
+def _new_key() -> str:
+    return secrets.token_urlsafe(_KEY_BYTES)
+
+
+def _read(path: Path) -> Keys | None:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return Keys(
+            master=str(document["masterKey"]),
+            default=str(document["functionKeys"]["default"]),
+            functions={
+                str(name): str(keys["default"]) for name, keys in document["functions"].items()
+            },
+        )
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        msg = f"{path}: not a file of function keys; delete it, and new keys are made."
+        raise SettingsError(msg) from error
+
+
+def _write(path: Path, keys: Keys) -> None:
+    document = {
+        "masterKey": keys.master,
+        "functionKeys": {"default": keys.default},
+        "functions": {name: {"default": key} for name, key in keys.functions.items()},
+    }
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial.unlink(missing_ok=True)
+    # Created with its final mode: at no moment can another user read a key.
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(document, file, indent=2)
+    partial.replace(path)

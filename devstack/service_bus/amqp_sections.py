@@ -1,0 +1,277 @@
+"""Encoded messages, cut by section: what a sender gave, and what a receiver gets.
+
+The bytes of properties, application properties and body stay as they came; only the header and
+the annotations are the broker's.
+"""
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from devstack.service_bus import amqp_values as amqp
+from devstack.service_bus.queue import Content, DeadLetter, Message, State
+
+MAX_MESSAGE = 256 * 1024
+MAX_BATCH = 1024 * 1024
+MAX_PROPERTIES = 64 * 1024
+MAX_PROPERTY = 32 * 1024
+
+_HEADER, _DELIVERY_ANNOTATIONS, _ANNOTATIONS, _PROPERTIES, _APPLICATION = range(0x70, 0x75)
+_DATA, _SEQUENCE, _VALUE, _FOOTER = range(0x75, 0x79)
+_SECTIONS = range(0x70, 0x79)
+
+#: Annotations that are the broker's to write; a sender's are dropped.
+_OURS = {
+    amqp.symbol(name)
+    for name in (
+        "x-opt-sequence-number",
+        "x-opt-enqueued-time",
+        "x-opt-locked-until",
+        "x-opt-lock-token",
+        "x-opt-message-state",
+        "x-opt-deadletter-source",
+        "x-opt-enqueue-sequence-number",
+    )
+}
+_SEQUENCE_NUMBER = amqp.symbol("x-opt-sequence-number") + b"\x81"
+_ENQUEUED_TIME = amqp.symbol("x-opt-enqueued-time") + b"\x83"
+_LOCKED_UNTIL = amqp.symbol("x-opt-locked-until") + b"\x83"
+_LOCK_TOKEN = amqp.symbol("x-opt-lock-token") + b"\x98"
+_MESSAGE_STATE = amqp.symbol("x-opt-message-state") + b"\x71"
+_DEAD_LETTER_SOURCE = amqp.symbol("x-opt-deadletter-source")
+_SCHEDULED_TIME = amqp.symbol("x-opt-scheduled-enqueue-time")
+_LONG = struct.Struct(">q")
+_INT = struct.Struct(">i")
+_UINTS = struct.Struct(">II")
+
+
+class TooLargeError(Exception):
+    """The message, or its properties, are larger than the service takes."""
+
+
+class PropertiesTooLargeError(TooLargeError):
+    """One application property, or all of them with the header, exceed the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """One message from a sender, with what the queue must know of it."""
+
+    content: Content
+    message_id: str | None
+    ttl: int | None
+    due: int | None
+
+
+def messages(delivery: bytes) -> list[Incoming]:
+    """Return the messages of one delivery: a batch carries several.
+
+    A batch is a message whose data sections are encoded messages. Its message format says so,
+    but the AMQP library does not show that: a single data section counts as a batch where it
+    reads as a message from beginning to end and the envelope has nothing of its own.
+    """
+    try:
+        return _messages(delivery)
+    except (IndexError, struct.error, UnicodeDecodeError, ValueError) as error:
+        msg = "the message is not encoded as AMQP 1.0 says"
+        raise amqp.MalformedError(msg) from error
+
+
+def _messages(delivery: bytes) -> list[Incoming]:
+    spans = message_spans(delivery)
+    bodies = [span for span in spans if span[0] == _DATA]
+    if len(bodies) == 1 and not _reads_as_batch(delivery, spans, bodies[0]):
+        return [_incoming(delivery, spans)]
+    if not bodies:
+        return [_incoming(delivery, spans)]
+    if len(delivery) > MAX_BATCH:
+        msg = f"The batch has {len(delivery)} bytes; {MAX_BATCH} are the limit."
+        raise TooLargeError(msg)
+    inner = [_binary(delivery, value) for _, _, value, _ in bodies]
+    return [_incoming(message, message_spans(message)) for message in inner]
+
+
+type Span = tuple[int, int, int, int]
+
+
+def message_spans(buffer: bytes) -> list[Span]:
+    """Return code, start, start of value and end of each section."""
+    spans = []
+    position, size = 0, len(buffer)
+    while position < size:
+        # Section descriptors are small ulongs, or the same as full ulongs.
+        if buffer[position] == 0 and buffer[position + 1] == 0x53:  # noqa: PLR2004 - smallulong
+            code, value = buffer[position + 2], position + 3
+        elif buffer[position] == 0 and buffer[position + 1] == 0x80:  # noqa: PLR2004 - ulong
+            code, value = int.from_bytes(buffer[position + 2 : position + 10]), position + 10
+        else:
+            code, value = -1, 0
+        if code not in _SECTIONS:
+            msg = "no message section where one should start"
+            raise amqp.MalformedError(msg)
+        end = amqp.end_of(buffer, value)
+        spans.append((code, position, value, end))
+        position = end
+    if position > size:
+        msg = "the last section is cut off"
+        raise amqp.MalformedError(msg)
+    return spans
+
+
+def _reads_as_batch(delivery: bytes, spans: list[Span], body: Span) -> bool:
+    payload = _binary(delivery, body[2])
+    if payload[:2] != b"\x00\x53" or any(code in (_HEADER, _APPLICATION) for code, *_ in spans):
+        return False
+    try:
+        return bool(message_spans(payload))
+    except (amqp.MalformedError, IndexError, struct.error):
+        return False
+
+
+def _binary(buffer: bytes, position: int) -> bytes:
+    start = position + (2 if buffer[position] == 0xA0 else 5)  # noqa: PLR2004 - binary8's code
+    return buffer[start : amqp.end_of(buffer, position)]
+
+
+def _incoming(buffer: bytes, spans: list[Span]) -> Incoming:
+    if len(buffer) > MAX_MESSAGE:
+        msg = f"The message has {len(buffer)} bytes; {MAX_MESSAGE} are the limit."
+        raise TooLargeError(msg)
+    header, annotations = amqp.NULL + amqp.NULL, b""
+    message_id: str | None = None
+    ttl = due = None
+    bare = len(buffer)
+    for code, start, value, end in spans:
+        if code == _HEADER:
+            header, ttl = _header(buffer, value)
+        elif code == _ANNOTATIONS:
+            annotations, due = _annotations(buffer, value)
+        elif code >= _PROPERTIES:
+            bare = min(bare, start)
+            if code == _PROPERTIES:
+                message_id = _message_id(buffer, value)
+            elif code == _APPLICATION and end - bare + len(annotations) > MAX_PROPERTY:
+                _check_properties(buffer, value, end - bare + len(annotations))
+    return Incoming(Content(header, annotations, buffer[bare:]), message_id, ttl, due)
+
+
+def _header(buffer: bytes, value: int) -> tuple[bytes, int | None]:
+    fields = [amqp.read(buffer, start) for start, _ in amqp.items(buffer, value)][:3]
+    durable, priority, ttl = fields + [None] * (3 - len(fields))
+    header = amqp.TRUE if durable is True else amqp.NULL  # null means not durable
+    header += bytes((0x50, priority & 0xFF)) if isinstance(priority, int) else amqp.NULL
+    return header, ttl if isinstance(ttl, int) else None
+
+
+def _annotations(buffer: bytes, value: int) -> tuple[bytes, int | None]:
+    kept = []
+    due = None
+    for key, content in amqp.pairs(buffer, value):
+        if key in _OURS:
+            continue
+        kept += [key, content]
+        if key == _SCHEDULED_TIME:
+            at = amqp.read(content)
+            due = at if isinstance(at, int) else None
+    return b"".join(kept), due
+
+
+def _message_id(buffer: bytes, value: int) -> str | None:
+    for start, _ in amqp.items(buffer, value):
+        message_id = amqp.read(buffer, start)
+        return None if message_id is None else str(message_id)
+    return None
+
+
+def _check_properties(buffer: bytes, value: int, total: int) -> None:
+    if total > MAX_PROPERTIES:
+        msg = f"Header and properties have {total} bytes; {MAX_PROPERTIES} are the limit."
+        raise PropertiesTooLargeError(msg)
+    for key, content in amqp.pairs(buffer, value):
+        if len(content) > MAX_PROPERTY:
+            msg = (
+                f"The application property {amqp.read(key)} has {len(content)} bytes; "
+                f"{MAX_PROPERTY} are the limit."
+            )
+            raise PropertiesTooLargeError(msg)
+
+
+def with_properties(content: Content, changes: Mapping[str, bytes]) -> Content:
+    """Return `content` with application properties set to encoded values, the rest untouched."""
+    if not changes:
+        return content
+    changed, start, end = _merged(content, changes)
+    _check_properties(changed.bare, start + 3, end + len(content.annotations))
+    return changed
+
+
+def _merged(content: Content, changes: Mapping[str, bytes]) -> tuple[Content, int, int]:
+    bare = content.bare
+    properties: dict[amqp.Value, bytes] = {}
+    before = after = 0
+    for code, start, value, end in message_spans(bare):
+        if code < _APPLICATION:
+            before = after = end
+        elif code == _APPLICATION:
+            properties = {amqp.read(key): encoded for key, encoded in amqp.pairs(bare, value)}
+            before, after = start, end
+    properties.update(changes)
+    encoded = [part for name, raw in properties.items() for part in (amqp.text(str(name)), raw)]
+    section = amqp.described(_APPLICATION, amqp.mapping(encoded))
+    bare = bare[:before] + section + bare[after:]
+    return content._replace(bare=bare), before, before + len(section)
+
+
+def render(message: Message, *, peeked: bool = False) -> bytes:
+    """Encode `message` as a receiver gets it; a peeked one shows its state and no lock."""
+    content = message.content
+    annotations = (
+        _SEQUENCE_NUMBER
+        + _LONG.pack(message.sequence)
+        + _ENQUEUED_TIME
+        + _LONG.pack(message.enqueued)
+    )
+    count = 4
+    if message.token is not None and not peeked:
+        lock = (_LOCKED_UNTIL, _LONG.pack(message.locked_until), _LOCK_TOKEN, message.token)
+        annotations += b"".join(lock)
+        count += 4
+    if peeked or message.state is not State.ACTIVE:
+        annotations += _MESSAGE_STATE + _INT.pack(message.state)
+        count += 2
+    if message.dead_letter is not None:
+        content = _with_dead_letter(content, message.dead_letter)
+        annotations += _DEAD_LETTER_SOURCE + amqp.text(message.dead_letter.source)
+        count += 2
+    if content.annotations:
+        annotations += content.annotations
+        count += _count(content.annotations)
+    size = _UINTS.pack(len(annotations) + 4, count)
+    return b"".join((_render_header(message), b"\x00\x53\x72\xd1", size, annotations, content.bare))
+
+
+def _render_header(message: Message) -> bytes:
+    ttl = message.ttl
+    fields = b"".join(
+        (
+            message.content.header,
+            amqp.NULL if ttl is None else amqp.unsigned(min(ttl, 0xFFFFFFFF)),
+            amqp.FALSE,
+            amqp.unsigned(message.delivery_count),
+        )
+    )
+    return b"\x00\x53\x70\xc0" + bytes((len(fields) + 1, 5)) + fields
+
+
+def _count(encoded: bytes) -> int:
+    count, position = 0, 0
+    while position < len(encoded):
+        position = amqp.end_of(encoded, position)
+        count += 1
+    return count
+
+
+def _with_dead_letter(content: Content, why: DeadLetter) -> Content:
+    changes = {"DeadLetterReason": why.reason, "DeadLetterErrorDescription": why.description}
+    encoded = {name: amqp.text(value) for name, value in changes.items() if value is not None}
+    return _merged(content, encoded)[0] if encoded else content

@@ -1,0 +1,68 @@
+"""The triggers of the function app: parse, call, answer.
+
+Nothing here runs on import but the declarations: a missing setting or an unreachable service shows
+when a function runs, with its reason, and not as an app without functions.
+"""
+
+import uuid
+
+import azure.functions as func
+
+import composition
+from models.job import Priority
+from models.queues import PROCESSING_QUEUES
+from services.queue_items import Delivery
+
+app = func.FunctionApp()
+
+
+@app.function_name("GetChanges")
+@app.timer_trigger(arg_name="timer", schedule="%SYNC_GET_CHANGES_SCHEDULE%")
+def get_changes(timer: func.TimerRequest) -> None:  # noqa: ARG001 - the host binds it by name
+    """Detect the changes of all due jobs and send them to the queues."""
+    composition.APP.get_changes().execute()
+
+
+@app.function_name("ProcessHighQueueItems")
+@app.service_bus_queue_trigger(
+    arg_name="message",
+    queue_name=PROCESSING_QUEUES[Priority.HIGH],
+    connection=composition.SERVICE_BUS,
+)
+def process_high_queue_items(message: func.ServiceBusMessage) -> None:
+    """Apply one change of high priority to its target."""
+    _process(Priority.HIGH, message)
+
+
+@app.function_name("ProcessNormalQueueItems")
+@app.service_bus_queue_trigger(
+    arg_name="message",
+    queue_name=PROCESSING_QUEUES[Priority.NORMAL],
+    connection=composition.SERVICE_BUS,
+)
+def process_normal_queue_items(message: func.ServiceBusMessage) -> None:
+    """Apply one change of normal priority to its target."""
+    _process(Priority.NORMAL, message)
+
+
+@app.function_name("ProcessLowQueueItems")
+@app.service_bus_queue_trigger(
+    arg_name="message",
+    queue_name=PROCESSING_QUEUES[Priority.LOW],
+    connection=composition.SERVICE_BUS,
+)
+def process_low_queue_items(message: func.ServiceBusMessage) -> None:
+    """Apply one change of low priority to its target."""
+    _process(Priority.LOW, message)
+
+
+def _process(priority: Priority, message: func.ServiceBusMessage) -> None:
+    """Return for the host to complete the message; raise for the host to give it back."""
+    composition.APP.process_queue_items().execute(
+        Delivery(
+            queue=PROCESSING_QUEUES[priority],
+            body=message.get_body(),
+            lock_token=uuid.UUID(message.lock_token),
+            delivery_count=message.delivery_count or 1,
+        )
+    )

@@ -1,0 +1,127 @@
+"""Sends queue messages in batches."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from azure.servicebus import ServiceBusMessage
+from azure.servicebus.exceptions import MessageSizeExceededError
+
+from delivery.errors import RejectedError
+from models.job import Priority
+from models.queue_message import QueueMessage, message_id
+from models.queues import PROCESSING_QUEUES
+from services.broker_limits import MESSAGES_PER_BATCH
+
+if TYPE_CHECKING:
+    from azure.servicebus import ServiceBusClient, ServiceBusMessageBatch, ServiceBusSender
+
+
+class ServiceBusService:
+    """Collects messages and sends them in batches of 200, or fewer where the size limit asks.
+
+    One object serves one run on one thread: SDK clients are not thread-safe. Leaving the `with`
+    block closes the links; what was added and not flushed is not sent.
+    """
+
+    def __init__(self, client: "ServiceBusClient") -> None:
+        self._client = client
+        self._batches: dict[Priority, _Batch] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for batch in self._batches.values():
+            batch.close()
+        self._client.close()
+
+    def add_message_or_send(self, message: QueueMessage, priority: Priority) -> None:
+        """Add `message` to its priority's batch; a full batch is sent first.
+
+        Raise RejectedError where the message alone is larger than the queue takes.
+        """
+        if priority not in self._batches:
+            sender = self._client.get_queue_sender(PROCESSING_QUEUES[priority])
+            self._batches[priority] = _Batch(sender)
+        self._batches[priority].add(message)
+
+    def flush_batch(self) -> None:
+        """Send what has been added; on return, the broker has accepted all of it."""
+        for batch in self._batches.values():
+            batch.send()
+
+    def discard(self) -> None:
+        """Forget what was added and not sent, so that a failed job leaves nothing to the next."""
+        for batch in self._batches.values():
+            batch.discard()
+
+
+class _Batch:
+    """The one open batch of one queue."""
+
+    def __init__(self, sender: "ServiceBusSender") -> None:
+        self._sender = sender
+        self._messages: ServiceBusMessageBatch | None = None
+        self._count = 0
+
+    def add(self, message: QueueMessage) -> None:
+        if self._count == MESSAGES_PER_BATCH:
+            self.send()
+        encoded = to_service_bus(message)
+        try:
+            self._open().add_message(encoded)
+        except MessageSizeExceededError:
+            self.send()
+            self._add_alone(encoded, message)
+        self._count += 1
+
+    def send(self) -> None:
+        if self._messages is not None and self._count:
+            self._sender.send_messages(self._messages)
+        self.discard()
+
+    def discard(self) -> None:
+        self._messages = None
+        self._count = 0
+
+    def close(self) -> None:
+        self._sender.close()
+
+    def _open(self) -> "ServiceBusMessageBatch":
+        if self._messages is None:
+            self._messages = self._sender.create_message_batch()
+        return self._messages
+
+    def _add_alone(self, encoded: ServiceBusMessage, message: QueueMessage) -> None:
+        try:
+            self._open().add_message(encoded)
+        except MessageSizeExceededError as error:
+            msg = (
+                f"job {message.job_name!r}, record {message.source_key!r}: the message is larger "
+                "than the queue takes; map fewer or shorter fields"
+            )
+            raise RejectedError(msg) from error
+
+
+def to_service_bus(message: QueueMessage) -> ServiceBusMessage:
+    """Return the message as it goes to the broker, with the properties that the mover needs."""
+    body = message.to_body()
+    return ServiceBusMessage(
+        body,
+        content_type="application/json",
+        message_id=message_id(message.job_name, message.source_key, message.change_tracker, body),
+        application_properties=application_properties(
+            {"JobName": message.job_name, "SourceKey": message.source_key}
+        ),
+    )
+
+
+def application_properties[V](properties: Mapping[str, V | None]) -> dict[str | bytes, V]:
+    """Leave out what is null: brokers treat a null property differently, some hang on it."""
+    return {name: value for name, value in properties.items() if value is not None}

@@ -1,0 +1,110 @@
+"""The SQL connector on SQLite (no server) and on a real PostgreSQL."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from connectors.sql import SqlConnector
+from delivery.errors import ConfigurationError, RejectedError, UnavailableError
+from devstack.postgres import Postgres
+from tests.builders import a_mapping, a_message
+from tests.contract.connector_contract import MAPPING, ConnectorContract, RemoteSystem
+
+_PAGE = 10  # smaller than what the contract reads, so that pages have borders
+
+
+class SqlSystem(RemoteSystem):
+    def __init__(self, engine: sa.Engine) -> None:
+        self.engine = engine
+        self.connector = SqlConnector(engine, page_size=_PAGE)
+        metadata = sa.MetaData()
+        self._customer = sa.Table(
+            "customer",
+            metadata,
+            sa.Column("number", sa.Text, primary_key=True),
+            sa.Column("name", sa.Text),
+            sa.Column("credit", sa.Numeric(15, 2)),
+            sa.Column("modified_at", sa.DateTime(timezone=True)),
+        )
+        self._partner = sa.Table(
+            "partner",
+            metadata,
+            sa.Column("partner_number", sa.Text, primary_key=True),
+            sa.Column("partner_name", sa.Text),
+            sa.Column("partner_credit", sa.Numeric(15, 2)),
+        )
+        metadata.drop_all(engine)
+        metadata.create_all(engine)
+
+    def insert_customers(
+        self, rows: list[tuple[str, str | None, Decimal, datetime | None]]
+    ) -> None:
+        names = ("number", "name", "credit", "modified_at")
+        with self.engine.begin() as connection:
+            connection.execute(
+                sa.insert(self._customer), [dict(zip(names, row, strict=True)) for row in rows]
+            )
+
+    def partners(self) -> dict[str, tuple[str | None, Decimal | None]]:
+        with self.engine.begin() as connection:
+            return {
+                row.partner_number: (row.partner_name, row.partner_credit)
+                for row in connection.execute(sa.select(self._partner))
+            }
+
+
+@pytest.mark.filterwarnings("ignore:Dialect sqlite.*does \\*not\\* support Decimal:Warning")
+class TestOnSqlite(ConnectorContract):
+    @pytest.fixture
+    def system(self, tmp_path: Path) -> Iterator[SqlSystem]:
+        engine = sa.create_engine(f"sqlite:///{tmp_path}/test.db", isolation_level="AUTOCOMMIT")
+        yield SqlSystem(engine)
+        engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def postgres_engine(postgres: Postgres) -> Iterator[sa.Engine]:
+    postgres.create_database("connector")
+    engine = sa.create_engine(postgres.sqlalchemy_url("connector"), isolation_level="AUTOCOMMIT")
+    yield engine
+    engine.dispose()
+
+
+@pytest.mark.integration
+class TestOnPostgresql(ConnectorContract):
+    @pytest.fixture
+    def system(self, postgres_engine: sa.Engine) -> SqlSystem:
+        return SqlSystem(postgres_engine)
+
+    def test_a_value_that_the_database_refuses_keeps_its_reason(self, system: SqlSystem) -> None:
+        message = a_message(fields={"partner_name": "x", "partner_credit": "99999999999999.00"})
+        with pytest.raises(RejectedError, match="numeric field overflow") as caught:
+            system.connector.upsert(message, MAPPING)
+        assert caught.value.__suppress_context__
+
+    def test_entities_may_name_a_schema(self, system: SqlSystem) -> None:
+        mapping = a_mapping(name="with-schema", targetEntity="public.partner")
+        system.connector.upsert(a_message(), mapping)
+        assert system.partners() == {"D1": ("Müller", None)}
+
+
+@pytest.mark.integration
+def test_an_unreachable_database_is_unavailable_and_its_password_stays_secret(
+    unused_port: int,
+) -> None:
+    url = f"postgresql+psycopg://u:hunter2@127.0.0.1:{unused_port}/d"
+    connector = SqlConnector.from_url("erp", url, pool_size=1)
+    with pytest.raises(UnavailableError) as caught:
+        connector.upsert(a_message(), MAPPING)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["hunter2", "oracle://u:hunter2@h/d", "://"])
+def test_a_url_that_is_not_supported_is_refused_without_quoting_it(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="connection 'erp'") as caught:
+        SqlConnector.from_url("erp", url, pool_size=1)
+    assert "hunter2" not in str(caught.value)

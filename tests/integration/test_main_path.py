@@ -1,0 +1,139 @@
+"""One table to another, through the real Functions worker, the SDKs and real servers."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from azure.servicebus import ServiceBusReceivedMessage, ServiceBusSubQueue
+
+from devstack.demo.databases import Databases
+from devstack.demo.scenario import demo_stack, wait_until_equal
+from devstack.processes import kill
+from devstack.stack import Stack, run_folder
+from models.watermark import WatermarkType, WatermarkValue
+from services.azure_access import service_bus_client, table_client
+from services.watermarks import TABLE, StoredWatermark, WatermarkService
+
+CHANGES = 2_000
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def scene() -> Iterator[tuple[Stack, Databases]]:
+    with run_folder("test") as folder, demo_stack(folder) as (stack, databases):
+        yield stack, databases
+
+
+def test_inserts_and_updates_reach_the_target_value_by_value(
+    scene: tuple[Stack, Databases],
+) -> None:
+    stack, databases = scene
+    databases.insert_customers(1, 500)
+    stack.host.start()
+    wait_until_equal(databases, stack, seconds=60)
+    databases.update_customers(50)
+    databases.insert_customers(501, 50)
+    wait_until_equal(databases, stack, seconds=60)
+    assert databases.count_partners() == 550
+
+
+def test_the_watermark_moves_with_what_was_sent(scene: tuple[Stack, Databases]) -> None:
+    stack, databases = scene
+    databases.insert_customers(1, 20)
+    stack.host.start()
+    wait_until_equal(databases, stack, seconds=60)
+    first = _wait_for(lambda: _watermark(stack).watermark)
+    databases.insert_customers(21, 1)
+    wait_until_equal(databases, stack, seconds=60)
+    second = _wait_for(lambda: _other_than(first, _watermark(stack).watermark))
+    assert WatermarkValue(WatermarkType.DATETIME, first).advance(second).text == second
+    assert _watermark(stack).last_cron_run is not None
+
+
+def test_a_refused_record_ends_in_the_dead_letter_queue_with_its_reason(
+    scene: tuple[Stack, Databases],
+) -> None:
+    stack, databases = scene
+    with psycopg.connect(stack.postgres.dsn("erp"), autocommit=True) as erp:
+        erp.execute(
+            "ALTER TABLE business_partner ADD CONSTRAINT no3 CHECK (partner_number <> 'D000003')"
+        )
+    databases.insert_customers(1, 10)
+    stack.host.start()
+    message = _wait_for(lambda: _peek_dead_letter(stack))
+    assert databases.count_partners() == 9
+    assert message.dead_letter_reason == "MaxDeliveryCountExceeded"
+    properties: dict[Any, Any] = message.application_properties or {}
+    assert properties[b"JobName"] == b"customers-to-erp"
+    assert properties[b"SourceKey"] == b"D000003"
+    assert b'violates check constraint "no3"' in properties[b"ErrorMessage"]
+    assert properties[b"ErrorType"] == b"RejectedError"
+    assert properties[b"ErrorDeliveryCount"] == 10
+
+
+def _kill_emulator(stack: Stack) -> None:
+    kill(int(stack.service_bus.facts()["pid"]))
+    stack.service_bus.wait_for_end()
+    stack.service_bus.start()
+
+
+def _kill_worker(stack: Stack) -> None:
+    before = stack.host.facts()["worker_pid"]
+    kill(int(before))
+    _wait_for(lambda: _other_than(before, stack.host.facts()["worker_pid"]))
+
+
+def _kill_host(stack: Stack) -> None:
+    kill(int(stack.host.facts()["pid"]))
+    stack.host.wait_for_end()
+    stack.host.start()
+
+
+@pytest.mark.parametrize("disaster", [_kill_emulator, _kill_worker, _kill_host])
+def test_a_kill_in_the_middle_of_2000_changes_loses_none(
+    scene: tuple[Stack, Databases], disaster: Callable[[Stack], None]
+) -> None:
+    stack, databases = scene
+    databases.insert_customers(1, CHANGES // 2)
+    stack.host.start()
+    _wait_for(lambda: databases.count_partners() >= 50 or None)
+    disaster(stack)
+    assert databases.count_partners() < CHANGES
+    # A second wave, so that the first kill after it meets detection and processing at once.
+    databases.insert_customers(CHANGES // 2 + 1, CHANGES // 2)
+    _wait_for(lambda: databases.count_partners() >= CHANGES // 2 + 50 or None)
+    disaster(stack)
+    wait_until_equal(databases, stack, seconds=120)
+    assert databases.count_partners() == CHANGES
+    assert _peek_dead_letter(stack) is None
+
+
+def _peek_dead_letter(stack: Stack) -> ServiceBusReceivedMessage | None:
+    client = service_bus_client(stack.app_settings(), "SYNC_SERVICE_BUS")
+    with (
+        client,
+        client.get_queue_receiver("sbqnormal", sub_queue=ServiceBusSubQueue.DEAD_LETTER) as queue,
+    ):
+        messages = queue.peek_messages(1)
+    return messages[0] if messages else None
+
+
+def _watermark(stack: Stack) -> StoredWatermark:
+    with table_client(stack.app_settings(), "SYNC_STORAGE") as client:
+        service = WatermarkService(client.get_table_client(TABLE))
+        return service.get_watermark_by_job_name("customers-to-erp")
+
+
+def _other_than[T](old: T, new: T | None) -> T | None:
+    return None if new == old else new
+
+
+def _wait_for[T](probe: Callable[[], T | None], seconds: float = 60) -> T:
+    end = time.monotonic() + seconds
+    while (answer := probe()) is None:
+        assert time.monotonic() < end, f"nothing within {seconds} s"
+        time.sleep(0.05)
+    return answer

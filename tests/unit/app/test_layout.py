@@ -1,0 +1,86 @@
+"""What the platform expects of the app's folder."""
+
+import json
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
+
+import pytest
+
+from devstack.processes import ROOT
+from models.queues import PROCESSING_QUEUES
+
+FOLDERS = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
+
+
+def _app_in_a_fresh_process(statement: str) -> str:
+    """Import `function_app` with an empty environment, as the platform indexes it."""
+    run = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"import function_app, sys; {statement}"],
+        cwd=ROOT,
+        env={},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return run.stdout
+
+
+def test_importing_the_app_needs_no_setting_and_loads_no_heavy_library() -> None:
+    heavy = ("azure.identity", "azure.storage.blob", "psycopg", "cryptography")
+    loaded = _app_in_a_fresh_process("print(*sys.modules)").split()
+    assert not set(heavy) & set(loaded)
+
+
+def test_the_functions_have_the_names_of_the_specification() -> None:
+    statement = "print(*(f.get_function_name() for f in function_app.app.get_functions()))"
+    assert _app_in_a_fresh_process(statement).split() == [
+        "GetChanges",
+        "ProcessHighQueueItems",
+        "ProcessNormalQueueItems",
+        "ProcessLowQueueItems",
+    ]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_installed_package_hides_a_folder_of_ours(folder: str) -> None:
+    # azure-functions-durable ships `tests`, which is not deployed with the app.
+    assert folder == "tests" or folder not in packages_distributions()
+
+
+def test_every_queue_is_declared() -> None:
+    [namespace] = _json("servicebus.json")["UserConfig"]["Namespaces"]
+    declared = {queue["Name"]: queue["Properties"] for queue in namespace["Queues"]}
+    assert set(PROCESSING_QUEUES.values()) <= set(declared)
+    # Duplicate detection would silently swallow resets, resubmissions and scheduled copies.
+    assert not any(properties["RequiresDuplicateDetection"] for properties in declared.values())
+
+
+def test_every_setting_that_the_app_names_is_in_the_example() -> None:
+    example = set(_json("local.settings.json.example")["Values"])
+    sources = [ROOT / "function_app.py", ROOT / "composition.py"]
+    named = {
+        name
+        for path in sources
+        for name in re.findall(r"[\"%](SYNC_[A-Z_]+|PYTHON_[A-Z_]+)[\"%]", path.read_text("utf-8"))
+    }
+    assert named
+    assert named <= example
+
+
+def test_the_worker_has_a_thread_for_every_concurrent_call_of_a_queue() -> None:
+    calls = _json("host.json")["extensions"]["serviceBus"]["maxConcurrentCalls"]
+    threads = _json("local.settings.json.example")["Values"]["PYTHON_THREADPOOL_THREAD_COUNT"]
+    assert int(threads) >= calls
+
+
+def test_what_the_app_needs_is_pinned() -> None:
+    for name in ("requirements.txt", "requirements-dev.txt", "constraints.txt"):
+        lines = (ROOT / name).read_text("utf-8").splitlines()
+        loose = [line for line in lines if line and line[0] not in "#-" and "==" not in line]
+        assert loose == []
+
+
+def _json(name: str) -> dict:  # type: ignore[type-arg] # files of several shapes
+    return json.loads((ROOT / name).read_text("utf-8"))  # type: ignore[no-any-return] # as above
