@@ -1,4 +1,4 @@
-.PHONY: bench check demo set-up test up
+.PHONY: bench check demo lock set-up test up
 
 PYTHON := .venv/bin/python
 
@@ -8,7 +8,8 @@ demo: set-up
 
 # Every test.
 test: set-up
-	$(PYTHON) -m pytest
+	@mkdir -p .stack
+	PYTEST_DEBUG_TEMPROOT=.stack $(PYTHON) -m pytest
 
 # What costs seconds: format, lint, types, import directions, unit tests and contracts on fakes.
 check: set-up
@@ -16,7 +17,8 @@ check: set-up
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy .
 	.venv/bin/lint-imports
-	$(PYTHON) -m pytest tests/unit tests/contract -m "not integration"
+	@mkdir -p .stack
+	PYTEST_DEBUG_TEMPROOT=.stack $(PYTHON) -m pytest tests/unit tests/contract -m "not integration"
 
 # The stack of the demo, running until Ctrl-C.
 up: set-up
@@ -25,6 +27,10 @@ up: set-up
 # Ratios against a peer, measured in the same run; minutes.
 bench: set-up
 	$(PYTHON) -m bench
+
+# Write down every version beneath the ones that the requirements name.
+lock: set-up
+	@devstack/lock.sh
 
 set-up:
 	@devstack/set_up.sh

@@ -12,7 +12,6 @@ from contextlib import suppress
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from devstack.service_bus.broker import Store
 from devstack.service_bus.configuration import ConfigurationError, load
 from devstack.service_bus.sas import AccessKey
 from devstack.service_bus.server import ListenError, Server, ServerSettings
@@ -39,13 +38,15 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 def _server(options: argparse.Namespace, environ: Mapping[str, str]) -> Server:
     namespace = load(options.config)
-    options.data.mkdir(parents=True, exist_ok=True)
+    options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     if options.ready_file is not None:
         # A file left over from before would announce a server that is gone.
         options.ready_file.unlink(missing_ok=True)
-    store: Store = MemoryStore()
-    if not options.in_memory:
-        store = SqliteStore(options.data, synchronous=options.synchronous)
+    store = (
+        MemoryStore()
+        if options.in_memory
+        else SqliteStore(options.data, synchronous=options.synchronous)
+    )
     settings = ServerSettings(
         host=options.host,
         port=options.port,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from devstack.service_bus import amqp_values as amqp
-from devstack.service_bus.queue import Content, DeadLetter, Message, State
+from devstack.service_bus.messages import Content, DeadLetter, Message, State
 
 MAX_MESSAGE = 256 * 1024
 MAX_BATCH = 1024 * 1024
@@ -46,10 +46,10 @@ _UINTS = struct.Struct(">II")
 
 
 class TooLargeError(Exception):
-    """The message, or its properties, are larger than the service takes."""
+    """The message is larger than the service takes."""
 
 
-class PropertiesTooLargeError(TooLargeError):
+class PropertiesTooLargeError(Exception):
     """One application property, or all of them with the header, exceed the limit."""
 
 
@@ -67,28 +67,21 @@ def messages(delivery: bytes) -> list[Incoming]:
     """Return the messages of one delivery: a batch carries several.
 
     A batch is a message whose data sections are encoded messages. Its message format says so,
-    but the AMQP library does not show that: a single data section counts as a batch where it
-    reads as a message from beginning to end and the envelope has nothing of its own.
+    but the AMQP library does not show that: it counts as a batch where each data section reads
+    as a message from beginning to end and the envelope has no header or properties of its own.
     """
     try:
-        return _messages(delivery)
+        spans = message_spans(delivery)
+        inner = _batched(delivery, spans)
+        if inner is None:
+            return [_incoming(delivery, spans)]
+        if len(delivery) > MAX_BATCH:
+            msg = f"The batch has {len(delivery)} bytes; {MAX_BATCH} are the limit."
+            raise TooLargeError(msg)
+        return [_incoming(message, parts) for message, parts in inner]
     except (IndexError, struct.error, UnicodeDecodeError, ValueError) as error:
         msg = "the message is not encoded as AMQP 1.0 says"
         raise amqp.MalformedError(msg) from error
-
-
-def _messages(delivery: bytes) -> list[Incoming]:
-    spans = message_spans(delivery)
-    bodies = [span for span in spans if span[0] == _DATA]
-    if len(bodies) == 1 and not _reads_as_batch(delivery, spans, bodies[0]):
-        return [_incoming(delivery, spans)]
-    if not bodies:
-        return [_incoming(delivery, spans)]
-    if len(delivery) > MAX_BATCH:
-        msg = f"The batch has {len(delivery)} bytes; {MAX_BATCH} are the limit."
-        raise TooLargeError(msg)
-    inner = [_binary(delivery, value) for _, _, value, _ in bodies]
-    return [_incoming(message, message_spans(message)) for message in inner]
 
 
 type Span = tuple[int, int, int, int]
@@ -118,14 +111,20 @@ def message_spans(buffer: bytes) -> list[Span]:
     return spans
 
 
-def _reads_as_batch(delivery: bytes, spans: list[Span], body: Span) -> bool:
-    payload = _binary(delivery, body[2])
-    if payload[:2] != b"\x00\x53" or any(code in (_HEADER, _APPLICATION) for code, *_ in spans):
-        return False
-    try:
-        return bool(message_spans(payload))
-    except (amqp.MalformedError, IndexError, struct.error):
-        return False
+def _batched(delivery: bytes, spans: list[Span]) -> list[tuple[bytes, list[Span]]] | None:
+    inner = []
+    for code, _, value, _ in spans:
+        if code == _APPLICATION or (code == _HEADER and delivery[value] != amqp.EMPTY_LIST[0]):
+            return None
+        if code == _DATA:
+            payload = _binary(delivery, value)
+            if payload[:1] != b"\x00":
+                return None
+            try:
+                inner.append((payload, message_spans(payload)))
+            except (amqp.MalformedError, IndexError, struct.error):
+                return None
+    return inner or None
 
 
 def _binary(buffer: bytes, position: int) -> bytes:
@@ -190,7 +189,7 @@ def _check_properties(buffer: bytes, value: int, total: int) -> None:
     for key, content in amqp.pairs(buffer, value):
         if len(content) > MAX_PROPERTY:
             msg = (
-                f"The application property {amqp.read(key)} has {len(content)} bytes; "
+                f"The application property {amqp.name(key)} has {len(content)} bytes; "
                 f"{MAX_PROPERTY} are the limit."
             )
             raise PropertiesTooLargeError(msg)
@@ -201,22 +200,25 @@ def with_properties(content: Content, changes: Mapping[str, bytes]) -> Content:
     if not changes:
         return content
     changed, start, end = _merged(content, changes)
+    if (total := len(changed.annotations) + len(changed.bare)) > MAX_MESSAGE:
+        msg = f"The message would have {total} bytes; {MAX_MESSAGE} are the limit."
+        raise TooLargeError(msg)
     _check_properties(changed.bare, start + 3, end + len(content.annotations))
     return changed
 
 
 def _merged(content: Content, changes: Mapping[str, bytes]) -> tuple[Content, int, int]:
     bare = content.bare
-    properties: dict[amqp.Value, bytes] = {}
+    properties: dict[str, bytes] = {}
     before = after = 0
     for code, start, value, end in message_spans(bare):
         if code < _APPLICATION:
             before = after = end
         elif code == _APPLICATION:
-            properties = {amqp.read(key): encoded for key, encoded in amqp.pairs(bare, value)}
+            properties = {amqp.name(key): encoded for key, encoded in amqp.pairs(bare, value)}
             before, after = start, end
     properties.update(changes)
-    encoded = [part for name, raw in properties.items() for part in (amqp.text(str(name)), raw)]
+    encoded = [part for name, raw in properties.items() for part in (amqp.text(name), raw)]
     section = amqp.described(_APPLICATION, amqp.mapping(encoded))
     bare = bare[:before] + section + bare[after:]
     return content._replace(bare=bare), before, before + len(section)

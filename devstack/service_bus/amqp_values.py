@@ -5,7 +5,7 @@ every type that the sender chose, and costs a fraction.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from uuid import UUID
 
 NULL = b"\x40"
@@ -13,9 +13,7 @@ TRUE = b"\x41"
 FALSE = b"\x42"
 EMPTY_LIST = b"\x45"
 
-type Value = (
-    bool | int | float | str | bytes | UUID | list[Value] | dict[Value, Value] | None  # noqa: PYI041 - int and float are distinct AMQP types
-)
+type Value = bool | int | float | str | bytes | UUID | list[Value] | dict[Value, Value] | None
 
 _DESCRIBED = 0x00
 _FIXED_WIDTH = {0x4: 0, 0x5: 1, 0x6: 2, 0x7: 4, 0x8: 8, 0x9: 16}
@@ -100,18 +98,19 @@ def read(buffer: bytes, position: int = 0) -> Value:
         return value
     if code == _DESCRIBED:
         return read(buffer, end_of(buffer, position + 1))
-    if code >> 4 in (0xA, 0xB):
-        return _read_variable(buffer, position, code)
-    if code in (0xC0, 0xD0, 0x45):
-        return [read(buffer, start) for start, _ in items(buffer, position)]
-    if code in (0xC1, 0xD1):
-        return {read(key): read(value) for key, value in pairs(buffer, position)}
-    if code in (0xE0, 0xF0):
-        return _read_array(buffer, position)
-    return _read_rest(buffer, position, code)
+    return _READERS.get(code, _read_rest)(buffer, position)
 
 
-def _read_variable(buffer: bytes, position: int, code: int) -> Value:
+def _read_list(buffer: bytes, position: int) -> Value:
+    return [read(buffer, start) for start, _ in items(buffer, position)]
+
+
+def _read_map(buffer: bytes, position: int) -> Value:
+    return {read(key): read(value) for key, value in pairs(buffer, position)}
+
+
+def _read_variable(buffer: bytes, position: int) -> Value:
+    code = buffer[position]
     start = position + (2 if code < 0xB0 else 5)  # noqa: PLR2004 - AMQP's boundary between widths
     raw = bytes(buffer[start : end_of(buffer, position)])
     return raw.decode() if code in _STRINGS else raw
@@ -135,11 +134,31 @@ def _read_array(buffer: bytes, position: int) -> Value:
     return values
 
 
-def _read_rest(buffer: bytes, position: int, code: int) -> Value:
-    raw = bytes(buffer[position + 1 : end_of(buffer, position)])
-    if code == 0x98:  # noqa: PLR2004 - uuid's code
-        return UUID(bytes=raw)
-    return raw  # chars and decimals: nobody here reads them
+def _read_uuid(buffer: bytes, position: int) -> Value:
+    return UUID(bytes=bytes(buffer[position + 1 : position + 17]))
+
+
+def _read_rest(buffer: bytes, position: int) -> Value:
+    # Chars and decimals: nobody here looks into them.
+    return bytes(buffer[position + 1 : end_of(buffer, position)])
+
+
+_READERS: dict[int, Callable[[bytes, int], Value]] = {
+    **dict.fromkeys((0xA0, 0xA1, 0xA3, 0xB0, 0xB1, 0xB3), _read_variable),
+    **dict.fromkeys((0x45, 0xC0, 0xD0), _read_list),
+    **dict.fromkeys((0xC1, 0xD1), _read_map),
+    **dict.fromkeys((0xE0, 0xF0), _read_array),
+    0x98: _read_uuid,
+}
+
+
+def name(encoded: bytes) -> str:
+    """Return an encoded string or symbol that names something."""
+    value = read(encoded)
+    if not isinstance(value, str):
+        msg = "a name is no string"
+        raise MalformedError(msg)
+    return value
 
 
 def text(value: str) -> bytes:

@@ -44,6 +44,9 @@ class AtomApi:
                 HTTPStatus.NOT_IMPLEMENTED,
                 f"{request.method} /{path} is not implemented: queues come from the configuration.",
             )
+        return self._get(request, path)
+
+    def _get(self, request: web.Request, path: str) -> web.Response:
         if path.lower() == "$resources/queues":
             return self._list(request)
         if path.lower() == "$namespaceinfo":

@@ -1,7 +1,7 @@
 """The broker: which entities there are, who consumes them, and when what happens.
 
 Whatever changes a queue or wants to say something to a peer only marks it. Once per turn of the
-event loop `_flush` hands out messages, commits, and only then lets the connections write: nothing
+event loop `flush` hands out messages, commits, and only then lets the connections write: nothing
 is said before it is kept.
 """
 
@@ -12,8 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from devstack.service_bus.queue import DeadLetterQueue, Journal, Queue, QueueSettings
+from devstack.service_bus.messages import Journal, QueueSettings
+from devstack.service_bus.queue import Queue
 from devstack.service_bus.sas import AccessKey
+from devstack.service_bus.shelf import DeadLetterQueue
 from devstack.service_bus.store import StoreError
 
 _LOG = logging.getLogger(__name__)
@@ -140,25 +142,34 @@ class Broker:
     def _schedule_flush(self) -> None:
         if not self._flush_is_due:
             self._flush_is_due = True
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Hand out messages, commit, and let the connections write."""
+        # Stays set if this fails: no later flush may tell what this one did not keep.
+        self._flush_is_due = True
+        try:
+            self._hand_out()
+            self._store.commit()
+        except StoreError as error:
+            _LOG.critical("stopping, because what clients sent could not be kept: %s", error)
+            self._on_failure()
+            return
+        except Exception:
+            _LOG.critical("stopping, because of a fault in the emulator", exc_info=True)
+            self._on_failure()
+            raise
+        self._flush_is_due = False
+        talking, self._talking = self._talking, {}
+        for peer in talking:
+            peer.write()
+
+    def _hand_out(self) -> None:
         now = self.now()
         for entity in self._changed:
             entity.hand_out(now)
             self._set_timer(entity, now)
         self._changed.clear()
-        try:
-            self._store.commit()
-        except StoreError as error:
-            # The model is now ahead of the store, so nothing may be said any more.
-            _LOG.critical("stopping, because what clients sent could not be kept: %s", error)
-            self._on_failure()
-            return
-        self._flush_is_due = False
-        talking, self._talking = self._talking, {}
-        for peer in talking:
-            peer.write()
 
     def _set_timer(self, entity: Entity, now: int) -> None:
         due = entity.queue.next_due()

@@ -19,12 +19,9 @@ class TokenDesk:
     def __init__(self, connection: "Connection") -> None:
         self._connection = connection
 
-    def answer(self, request: bytes) -> tuple[str, bytes] | None:
+    def answer(self, request: bytes) -> tuple[str, bytes]:
         """Take a token, or say why not."""
-        try:
-            parsed = parse(request)
-        except amqp.MalformedError:
-            return None
+        parsed = parse(request)
         status, description = 202, "Accepted"
         try:
             self._connection.permit(self._grant(parsed))
@@ -41,13 +38,13 @@ class TokenDesk:
 
     def _grant(self, request: Request) -> Grant:
         if request.properties.get("operation") != "put-token":
-            msg = f"The operation {request.properties.get('operation')} is not implemented."
+            msg = f"The operation {request.properties.get('operation')!r} is not implemented."
             raise UnauthorizedError(msg)
         # The type is not looked at: the Python SDK calls its signatures "jwt".
         token = amqp.read(request.body)
         broker = self._connection.broker
         grant = broker.key.check(token if isinstance(token, str) else "", broker.clock())
-        audience = path_of(str(request.properties.get("name") or ""))
+        audience = path_of(request.text("name"))
         if not grant.covers(audience, broker.clock()):
             msg = f"The token is for '{grant.path}', not for '{audience}'."
             raise UnauthorizedError(msg)

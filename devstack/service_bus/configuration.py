@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
-from devstack.service_bus.queue import QueueSettings
+from devstack.service_bus.messages import QueueSettings
 
 _DURATION = re.compile(
     r"P(?=\d|T\d)(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?"
@@ -54,30 +55,31 @@ class _Place:
     path: str
     value: object
 
-    def refuse(self, remedy: str) -> ConfigurationError:
+    def refuse(self, remedy: str) -> NoReturn:
         shown = json.dumps(self.value)
         shown = shown if len(shown) <= 80 else f"{shown[:77]}..."  # noqa: PLR2004 - one line's worth
-        return ConfigurationError(f"{self.file}: {self.path or '$'} is {shown}: {remedy}")
+        msg = f"{self.file}: {self.path or 'the whole'} is {shown}: {remedy}"
+        raise ConfigurationError(msg)
 
     def members(self, known: set[str]) -> dict[str, "_Place"]:
         if not isinstance(self.value, dict):
-            raise self.refuse("write an object here.")
+            self.refuse("write an object here.")
         for key in self.value:
             if key not in known:
                 path = f"{self.path}.{key}" if self.path else key
                 place = _Place(self.file, path, self.value[key])
-                raise place.refuse(f"unknown key; remove it or use one of {_listed(known)}.")
+                place.refuse(f"unknown key; remove it or use one of {_listed(known)}.")
         prefix = f"{self.path}." if self.path else ""
         return {k: _Place(self.file, prefix + k, v) for k, v in self.value.items()}
 
     def elements(self) -> list["_Place"]:
         if not isinstance(self.value, list):
-            raise self.refuse("write a list here.")
+            self.refuse("write a list here.")
         return [_Place(self.file, f"{self.path}[{i}]", v) for i, v in enumerate(self.value)]
 
     def required(self, members: dict[str, "_Place"], key: str) -> "_Place":
         if key not in members:
-            raise self.refuse(f"add the key {key}.")
+            self.refuse(f"add the key {key}.")
         return members[key]
 
 
@@ -91,17 +93,17 @@ def _namespace(root: _Place) -> Namespace:
     namespaces = user.required(sections, "Namespaces").elements()
     if len(namespaces) != 1:
         place = sections["Namespaces"]
-        raise place.refuse("declare exactly one namespace.")
+        place.refuse("declare exactly one namespace.")
     (namespace,) = namespaces
     members = namespace.members({"Name", "Queues", "Topics"})
     if "Topics" in members and members["Topics"].value:
-        raise members["Topics"].refuse("topics are not implemented; use queues.")
+        members["Topics"].refuse("topics are not implemented; use queues.")
     queues = [_queue(place) for place in namespace.required(members, "Queues").elements()]
     names = [queue.name.lower() for queue in queues]
     for name in names:
         if names.count(name) > 1:
             place = _Place(root.file, members["Queues"].path, name)
-            raise place.refuse("the name is taken twice; rename one queue.")
+            place.refuse("the name is taken twice; rename one queue.")
     return Namespace(_text(namespace.required(members, "Name")), tuple(queues))
 
 
@@ -109,7 +111,7 @@ def _queue(place: _Place) -> QueueSettings:
     members = place.members({"Name", "Properties"})
     name = place.required(members, "Name")
     if not _NAME.fullmatch(_text(name)):
-        raise name.refuse(
+        name.refuse(
             "use up to 260 letters, digits, '.', '-', '_' and '/', "
             "with a letter or digit at both ends."
         )
@@ -142,38 +144,38 @@ def _optional(value: object) -> int | None:
 
 def _text(place: _Place) -> str:
     if not isinstance(place.value, str) or not place.value:
-        raise place.refuse("write a name here.")
+        place.refuse("write a name here.")
     return place.value
 
 
 def _flag(place: _Place) -> bool:
     if not isinstance(place.value, bool):
-        raise place.refuse("write true or false.")
+        place.refuse("write true or false.")
     return place.value
 
 
 def _count(place: _Place) -> int:
     value = place.value
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 2000:  # noqa: PLR2004 - the service's limit
-        raise place.refuse("write a whole number from 1 to 2000.")
+        place.refuse("write a whole number from 1 to 2000.")
     return value
 
 
 def _duration(place: _Place) -> int | None:
     found = _DURATION.fullmatch(place.value) if isinstance(place.value, str) else None
     if found is None:
-        raise place.refuse("write an ISO 8601 duration such as PT30S or P14D.")
+        place.refuse("write an ISO 8601 duration such as PT30S or P14D.")
     days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
     milliseconds = round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
     if milliseconds <= 0:
-        raise place.refuse("write a duration above zero.")
+        place.refuse("write a duration above zero.")
     return None if milliseconds >= _FOR_EVER else milliseconds
 
 
 def _lock_duration(place: _Place) -> int:
     duration = _duration(place)
     if duration is None or duration > _LONGEST_LOCK:
-        raise place.refuse("a lock holds five minutes at most; write PT5M or less.")
+        place.refuse("a lock holds five minutes at most; write PT5M or less.")
     return duration
 
 
@@ -181,7 +183,7 @@ def _not_implemented(feature: str, off: object) -> Callable[[_Place], None]:
     def check(place: _Place) -> None:
         if place.value not in (off, None):
             shown = json.dumps(off)
-            raise place.refuse(f"{feature} not implemented; remove it or write {shown}.")
+            place.refuse(f"{feature} not implemented; remove it or write {shown}.")
 
     return check
 

@@ -9,7 +9,8 @@ from proton import Link, Terminus
 from devstack.service_bus import engine
 from devstack.service_bus.broker import DEAD_LETTER_SUFFIX, Broker, Entity
 from devstack.service_bus.cbs import TokenDesk
-from devstack.service_bus.links import Consumption, Production, Replies, Requests
+from devstack.service_bus.consumption import Consumption
+from devstack.service_bus.links import Production, Replies, Requests
 from devstack.service_bus.management import ManagementDesk
 from devstack.service_bus.sas import Grant, path_of
 
@@ -21,6 +22,7 @@ MANAGEMENT_SUFFIX = "/$management"
 
 NOT_FOUND = "amqp:not-found"
 NOT_IMPLEMENTED = "amqp:not-implemented"
+NOT_ALLOWED = "amqp:not-allowed"
 UNAUTHORIZED = "amqp:unauthorized-access"
 DETACH_FORCED = "amqp:link:detach-forced"
 
@@ -67,9 +69,9 @@ class Connection(asyncio.Protocol):
                 engine.LINK_REMOTE_CLOSE: self._on_detach,
                 engine.LINK_REMOTE_DETACH: self._on_detach,
                 engine.SESSION_REMOTE_OPEN: engine.open_session,
-                engine.SESSION_REMOTE_CLOSE: engine.close_session,
+                engine.SESSION_REMOTE_CLOSE: self._on_end,
                 engine.CONNECTION_REMOTE_OPEN: lambda _: self._engine.open(),
-                engine.CONNECTION_REMOTE_CLOSE: lambda _: self._engine.close(),
+                engine.CONNECTION_REMOTE_CLOSE: self._on_close,
             },
         )
 
@@ -91,9 +93,7 @@ class Connection(asyncio.Protocol):
         self._socket = None
         self._peers.discard(self)
         self.broker.hang_up(self)
-        for link in self._links.values():
-            link.on_close()
-        self._links.clear()
+        self._forget_links()
         self._engine.free()
 
     def write(self) -> None:
@@ -137,13 +137,13 @@ class Connection(asyncio.Protocol):
 
     def reply(self, session: engine.Pointer, requests: str, reply_to: str, answer: bytes) -> None:
         """Send `answer` on the link that belongs to the request, if the client has one."""
-        replies = [r for r in self._links.values() if isinstance(r, Replies)]
-        here = [r for r in replies if r.session == session] or replies
-        for link in here:
-            if link.target == reply_to or link.path == requests:
-                link.send(answer)
-                return
-        _LOG.warning("a request on '%s' has no link for the answer", requests)
+        replies = [r for r in self._links.values() if isinstance(r, Replies) and r.path == requests]
+        replies = [r for r in replies if r.session == session] or replies
+        replies = [r for r in replies if r.target == reply_to] or replies
+        if replies:
+            replies[0].send(answer)
+        else:
+            _LOG.warning("a request on '%s' has no link for the answer", requests)
 
     def keep_alive(self, link_name: str) -> None:
         """Count a named link as in use."""
@@ -175,7 +175,22 @@ class Connection(asyncio.Protocol):
         link = self._links.pop(pointer, None)
         if link is not None:
             link.on_close()
-            engine.detach(pointer)
+        engine.free_link(pointer)
+
+    def _on_end(self, event: engine.Pointer) -> None:
+        session = engine.session_of_event(event)
+        for pointer in [p for p in self._links if engine.session_of(p) == session]:
+            self._links.pop(pointer).on_close()
+        engine.close_session(session)
+
+    def _on_close(self, _: engine.Pointer) -> None:
+        self._forget_links()
+        self._engine.close()
+
+    def _forget_links(self) -> None:
+        for link in self._links.values():
+            link.on_close()
+        self._links.clear()
 
     def _drop(self, pointer: engine.Pointer, condition: str, description: str) -> None:
         self._links.pop(pointer).on_close()
@@ -196,7 +211,7 @@ class Connection(asyncio.Protocol):
         if link.is_sender:
             return Consumption(self, pointer, link, path, entity)
         if path.endswith(DEAD_LETTER_SUFFIX):
-            raise RefusedError("amqp:not-allowed", f"'{path}' takes no messages from senders.")
+            raise RefusedError(NOT_ALLOWED, f"'{path}' takes no messages from senders.")
         return Production(self, pointer, link, path, entity)
 
     def _attached_desk(

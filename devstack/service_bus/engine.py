@@ -8,7 +8,7 @@ happens once a link uses the wrappers.
 from collections.abc import Callable
 from typing import Any
 
-from cproton import ffi, lib, pn_condition_set_description, pn_condition_set_name
+from cproton import ffi, lib  # type: ignore[attr-defined] # generated, re-exported untyped
 from proton import Condition, Data, Delivery, Link, Terminus, symbol
 
 #: A pointer of Proton's. Pointers to the same object are equal and hash alike.
@@ -28,6 +28,9 @@ SESSION_REMOTE_OPEN: int = lib.PN_SESSION_REMOTE_OPEN
 SESSION_REMOTE_CLOSE: int = lib.PN_SESSION_REMOTE_CLOSE
 CONNECTION_REMOTE_OPEN: int = lib.PN_CONNECTION_REMOTE_OPEN
 CONNECTION_REMOTE_CLOSE: int = lib.PN_CONNECTION_REMOTE_CLOSE
+
+_wrap_link: Callable[[Pointer], Link] = Link.wrap
+_wrap_delivery: Callable[[Pointer], Delivery] = Delivery.wrap
 
 _MAX_FRAME = 64 * 1024
 _CHUNK = 256 * 1024
@@ -114,9 +117,21 @@ def open_session(event: Pointer) -> None:
     lib.pn_session_open(lib.pn_event_session(event))
 
 
-def close_session(event: Pointer) -> None:
-    """Answer the peer's end."""
-    lib.pn_session_close(lib.pn_event_session(event))
+def session_of_event(event: Pointer) -> Pointer:
+    """Return the session that the event concerns."""
+    return lib.pn_event_session(event)
+
+
+def close_session(session: Pointer) -> None:
+    """Answer the peer's end. The session's links end with it."""
+    lib.pn_session_close(session)
+    lib.pn_session_free(session)
+
+
+def free_link(link: Pointer) -> None:
+    """Give back Proton's memory of a link that both sides have closed."""
+    lib.pn_link_close(link)
+    lib.pn_link_free(link)
 
 
 def link_of(event: Pointer) -> Pointer:
@@ -141,7 +156,7 @@ def link_of_delivery(delivery: Pointer) -> Pointer:
 
 def wrapped(link: Pointer) -> Link:
     """Return the library's own object for a link."""
-    return Link.wrap(link)
+    return _wrap_link(link)
 
 
 def accept_link(link: Link, max_message_size: int) -> None:
@@ -167,7 +182,7 @@ def refuse_link(link: Link, condition: str, description: str) -> None:
 
 def detach(pointer: Pointer, condition: str = "", description: str = "") -> None:
     """Close a link, with an error where one is named."""
-    link = Link.wrap(pointer)
+    link = _wrap_link(pointer)
     if condition:
         link.condition = Condition(condition, description)
     link.close()
@@ -208,10 +223,9 @@ def grant(link: Pointer, count: int) -> None:
     lib.pn_link_flow(link, count)
 
 
-def drained(link: Pointer) -> None:
-    """Use up the peer's credit where it asked to drain the link."""
-    if lib.pn_link_get_drain(link):
-        lib.pn_link_drained(link)
+def drained(link: Pointer) -> bool:
+    """Use up the peer's credit where it asked to drain the link, and tell whether it did."""
+    return bool(lib.pn_link_get_drain(link) and lib.pn_link_drained(link) > 0)
 
 
 def send(link: Pointer, tag: bytes, payload: bytes, *, settled: bool) -> None:
@@ -255,31 +269,31 @@ def reject(delivery: Pointer, condition: str, description: str) -> None:
 
 
 def _set_condition(condition: Pointer, name: str, description: str) -> None:
-    pn_condition_set_name(condition, name)
-    pn_condition_set_description(condition, description)
+    lib.pn_condition_set_name(condition, name.encode())
+    lib.pn_condition_set_description(condition, description.encode())
 
 
 def is_undeliverable(delivery: Pointer) -> bool:
     """Tell whether a modified outcome asks not to deliver the message here again."""
-    return bool(Delivery.wrap(delivery).remote.undeliverable)
+    return bool(_wrap_delivery(delivery).remote.undeliverable)
 
 
 def annotations(delivery: Pointer) -> dict[str, bytes]:
     """Return a modified outcome's annotations, the values encoded."""
-    return _encoded(Delivery.wrap(delivery).remote.annotations)
+    return _encoded(_wrap_delivery(delivery).remote.annotations)
 
 
 def error_info(delivery: Pointer) -> tuple[str, dict[str, bytes]]:
     """Return a rejected outcome's description and info, the values encoded."""
-    error = Delivery.wrap(delivery).remote.condition
+    error = _wrap_delivery(delivery).remote.condition
     if error is None:
         return "", {}
     return error.description or "", _encoded(error.info)
 
 
-def _encoded(values: dict[Any, Any] | None) -> dict[str, bytes]:
+def _encoded(values: object) -> dict[str, bytes]:
     encoded = {}
-    for name, value in (values or {}).items():
+    for name, value in values.items() if isinstance(values, dict) else ():
         data = Data()
         data.put_object(value)
         encoded[str(name)] = bytes(data.encode())

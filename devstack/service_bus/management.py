@@ -3,33 +3,20 @@
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from uuid import UUID
 
 from devstack.service_bus import amqp_values as amqp
 from devstack.service_bus.amqp_sections import (
-    PropertiesTooLargeError,
-    TooLargeError,
     messages,
     render,
     with_properties,
 )
 from devstack.service_bus.broker import Entity
-from devstack.service_bus.links import (
-    LOCK_LOST,
-    LOCK_LOST_TEXT,
-    NOT_ALLOWED,
-    OUT_OF_RANGE,
-    SIZE_EXCEEDED,
-    bury,
-)
-from devstack.service_bus.queue import (
-    LockLostError,
-    Message,
-    MessageNotFoundError,
-    NotADeadLetterError,
-    Queue,
-)
+from devstack.service_bus.consumption import bury
+from devstack.service_bus.messages import Message
+from devstack.service_bus.queue import Queue
+from devstack.service_bus.refusals import REFUSED, refusal
 from devstack.service_bus.requests import Request, answer, parse
 
 if TYPE_CHECKING:
@@ -38,6 +25,8 @@ if TYPE_CHECKING:
 _TIMESTAMP, _LONG = 0x83, 0x81
 _RECEIVE_AND_DELETE = 0
 _PEEKED_BYTES = 1024 * 1024
+_NOT_FOUND = "com.microsoft:message-not-found"
+_NOTHING_TO_PEEK = "There are no messages from this sequence number on."
 
 
 class RequestError(Exception):
@@ -60,14 +49,14 @@ class Call:
     def value(self, name: str) -> amqp.Value:
         """Return a field's value; refuse where it is missing."""
         if name not in self.fields:
-            raise _bad_argument(f"The field '{name}' is missing.")
+            _refuse(f"The field '{name}' is missing.")
         return amqp.read(self.fields[name])
 
     def number(self, name: str) -> int:
         """Return a field that must be a whole number."""
         value = self.value(name)
         if not isinstance(value, int):
-            raise _bad_argument(f"The field '{name}' must be a number.")
+            _refuse(f"The field '{name}' must be a number.")
         return value
 
     def numbers(self, name: str) -> list[int]:
@@ -76,7 +65,7 @@ class Call:
         values = value if isinstance(value, list) else [value]
         numbers = [number for number in values if isinstance(number, int)]
         if len(numbers) != len(values):
-            raise _bad_argument(f"The field '{name}' must hold numbers.")
+            _refuse(f"The field '{name}' must hold numbers.")
         return numbers
 
     def tokens(self) -> list[bytes]:
@@ -85,24 +74,24 @@ class Call:
         values = value if isinstance(value, list) else [value]
         tokens = [token.bytes for token in values if isinstance(token, UUID)]
         if len(tokens) != len(values):
-            raise _bad_argument("The field 'lock-tokens' must hold UUIDs.")
-        return tokens
+            _refuse("The field 'lock-tokens' must hold UUIDs.")
+        return list(dict.fromkeys(tokens))
 
     def text(self, name: str) -> str | None:
         """Return a field's text; None where it is missing or empty."""
         value = amqp.read(self.fields[name]) if name in self.fields else None
-        return str(value) if value else None
+        return value if isinstance(value, str) and value else None
 
     def changes(self) -> dict[str, bytes]:
         """Return the properties to modify, their values encoded."""
         encoded = self.fields.get("properties-to-modify", amqp.NULL)
         if encoded == amqp.NULL:
             return {}
-        return {str(amqp.read(key)): value for key, value in amqp.pairs(encoded, 0)}
+        return {amqp.name(key): value for key, value in amqp.pairs(encoded, 0)}
 
 
-def _bad_argument(description: str) -> RequestError:
-    return RequestError(400, "com.microsoft:argument-error", description)
+def _refuse(description: str) -> NoReturn:
+    raise RequestError(400, "com.microsoft:argument-error", description)
 
 
 def _renew(call: Call) -> bytes:
@@ -157,7 +146,7 @@ _DISPOSITIONS: dict[str, Callable[[Call, bytes], None]] = {
 
 def _peek(call: Call) -> bytes:
     start, count = call.number("from-sequence-number"), call.number("message-count")
-    peeked = []
+    peeked: list[bytes] = []
     size = 0
     for message in call.entity.queue.peek(start, count, call.now):
         encoded = render(message, peeked=True)
@@ -166,6 +155,8 @@ def _peek(call: Call) -> bytes:
         if peeked and size > _PEEKED_BYTES:
             break
         peeked.append(amqp.mapping([amqp.text("message"), amqp.binary(encoded)]))
+    if not peeked:
+        raise RequestError(204, _NOT_FOUND, _NOTHING_TO_PEEK)
     return _message_list(peeked)
 
 
@@ -193,10 +184,10 @@ def _schedule(call: Call) -> bytes:
     encoded = call.fields.get("messages", amqp.EMPTY_LIST)
     incoming = []
     for start, _ in amqp.items(encoded, 0):
-        fields = {str(amqp.read(key)): value for key, value in amqp.pairs(encoded, start)}
+        fields = {amqp.name(key): value for key, value in amqp.pairs(encoded, start)}
         payload = amqp.read(fields.get("message", amqp.NULL))
         if not isinstance(payload, bytes):
-            raise _bad_argument("An entry of 'messages' lacks its 'message'.")
+            _refuse("An entry of 'messages' lacks its 'message'.")
         incoming += messages(payload)
     sequences = [
         queue.send(one.content, call.now, message_id=one.message_id, ttl=one.ttl, due=one.due)
@@ -212,9 +203,9 @@ def _cancel(call: Call) -> bytes:
 
 
 def _sending(call: Call) -> Queue:
-    if isinstance(call.entity.queue, Queue):
-        return call.entity.queue
-    raise RequestError(400, NOT_ALLOWED, "A dead-letter queue schedules no messages.")
+    if not isinstance(call.entity.queue, Queue):
+        _refuse("A dead-letter queue schedules no messages.")
+    return call.entity.queue
 
 
 OPERATIONS: dict[str, Callable[[Call], bytes]] = {
@@ -229,26 +220,18 @@ OPERATIONS: dict[str, Callable[[Call], bytes]] = {
 
 def perform(entity: Entity, request: Request, now: int) -> bytes:
     """Do what `request` asks of `entity` and return the answer's encoded body."""
-    operation = str(request.properties.get("operation"))
+    operation = request.text("operation")
     if operation not in OPERATIONS:
         raise RequestError(
             501, "amqp:not-implemented", f"The operation '{operation}' is not implemented."
         )
     try:
         return OPERATIONS[operation](Call(entity, now, request.fields()))
-    except LockLostError as error:
-        raise RequestError(410, LOCK_LOST, LOCK_LOST_TEXT) from error
-    except MessageNotFoundError as error:
-        text = "A message with this sequence number is not in the state for this."
-        raise RequestError(404, "com.microsoft:message-not-found", text) from error
-    except NotADeadLetterError as error:
-        raise RequestError(400, NOT_ALLOWED, str(error)) from error
-    except PropertiesTooLargeError as error:
-        raise RequestError(400, OUT_OF_RANGE, str(error)) from error
-    except TooLargeError as error:
-        raise RequestError(400, SIZE_EXCEEDED, str(error)) from error
-    except (amqp.MalformedError, IndexError, ValueError, struct.error) as error:
-        raise _bad_argument("The request's body is not what the operation needs.") from error
+    except REFUSED as error:
+        condition, status, text = refusal(error)
+        raise RequestError(status, condition, text) from error
+    except (IndexError, ValueError, struct.error):
+        _refuse("The request's body is not what the operation needs.")
 
 
 class ManagementDesk:
@@ -258,13 +241,10 @@ class ManagementDesk:
         self._connection = connection
         self._entity = entity
 
-    def answer(self, request: bytes) -> tuple[str, bytes] | None:
+    def answer(self, request: bytes) -> tuple[str, bytes]:
         """Fulfil the request, or say why not."""
-        try:
-            parsed = parse(request)
-        except amqp.MalformedError:
-            return None
-        self._connection.keep_alive(str(parsed.properties.get("associated-link-name")))
+        parsed = parse(request)
+        self._connection.keep_alive(parsed.text("associated-link-name"))
         broker = self._connection.broker
         broker.touch(self._entity)
         try:

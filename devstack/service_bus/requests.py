@@ -19,9 +19,14 @@ class Request:
     properties: dict[str, amqp.Value]
     body: bytes
 
+    def text(self, name: str) -> str:
+        """Return a property's text; empty where it is missing or no text."""
+        value = self.properties.get(name)
+        return value if isinstance(value, str) else ""
+
     def fields(self) -> dict[str, bytes]:
         """Return the body's map, the values encoded."""
-        return {str(amqp.read(key)): value for key, value in amqp.pairs(self.body, 0)}
+        return {amqp.name(key): value for key, value in amqp.pairs(self.body, 0)}
 
 
 def parse(payload: bytes) -> Request:
@@ -41,10 +46,11 @@ def _parse(payload: bytes) -> Request:
             fields = [payload[start:stop] for start, stop in amqp.items(payload, value)]
             fields += [amqp.NULL] * (_REPLY_TO + 1 - len(fields))
             message_id = fields[_MESSAGE_ID]
-            reply_to = str(amqp.read(fields[_REPLY_TO]) or "")
+            address = amqp.read(fields[_REPLY_TO])
+            reply_to = address if isinstance(address, str) else ""
         elif code == _APPLICATION:
             pairs = amqp.pairs(payload, value)
-            properties = {str(amqp.read(key)): amqp.read(content) for key, content in pairs}
+            properties = {amqp.name(key): amqp.read(content) for key, content in pairs}
         elif code == _VALUE:
             body = payload[value:end]
     return Request(message_id, reply_to, properties, body)

@@ -46,7 +46,7 @@ class AccessKey:
         if not expiry.isdecimal() or int(expiry) <= now:
             msg = "The token has expired."
             raise UnauthorizedError(msg)
-        return Grant(path_of(unquote(resource)), int(expiry))
+        return Grant(_loopback_path(unquote(resource)), int(expiry))
 
 
 def _fields(token: str) -> dict[str, str]:
@@ -62,6 +62,14 @@ def _fields(token: str) -> dict[str, str]:
         msg = f"The token lacks {', '.join(sorted(missing))}."
         raise UnauthorizedError(msg)
     return fields
+
+
+def _loopback_path(resource: str) -> str:
+    host = urlsplit(resource).hostname or ""
+    if host != "localhost" and not host.startswith("127."):
+        msg = f"The token is for the host '{host}', not for this emulator."
+        raise UnauthorizedError(msg)
+    return path_of(resource)
 
 
 def path_of(resource: str) -> str:

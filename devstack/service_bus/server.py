@@ -83,7 +83,9 @@ class Server:
         host, port = self._settings.host, self._settings.admin_port
         context, certificate = context_for(self._settings.data)
         api = AtomApi(self._broker, self._namespace.name)
-        runner = web.AppRunner(api.application(), access_log=None, handle_signals=False)
+        runner = web.AppRunner(
+            api.application(), access_log=None, handle_signals=False, shutdown_timeout=1
+        )
         await runner.setup()
         with _listening(host, port):
             await web.TCPSite(runner, host, port, ssl_context=context).start()
@@ -118,6 +120,8 @@ class Server:
                 peer.sweep(idle_since)
 
     def _hang_up(self) -> None:
+        if not self._failed:
+            self._broker.flush()
         for peer in list(self._peers):
             if self._failed:
                 peer.abort()

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from devstack.service_bus.queue import Content, DeadLetter, Message, Queue, QueueSettings, State
+from devstack.service_bus.messages import Content, DeadLetter, Message, QueueSettings, State
+from devstack.service_bus.queue import Queue
 
 #: Sequence numbers below this share a row id with the queue's number above it.
 _SEQUENCES = 1 << 40
@@ -75,7 +76,11 @@ class SqliteStore:
         self._history: dict[tuple[int, str], int | None] = {}
         with self._translated():
             self._database = sqlite3.connect(self._path, isolation_level=None, timeout=0)
-            self._prepare(synchronous)
+            try:
+                self._prepare(synchronous)
+            except sqlite3.Error:
+                self._database.close()
+                raise
 
     def _prepare(self, synchronous: str) -> None:
         run = self._database.execute

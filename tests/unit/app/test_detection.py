@@ -2,25 +2,21 @@ import logging
 
 import pytest
 
-from delivery.errors import ConfigurationError, RejectedError, UnreadableError
+from delivery.errors import RejectedError
 from models.configuration import Configuration
 from models.job import Priority
 from models.queue_message import QueueMessage
 from services.jobs import JobService
-from services.processing import ProcessQueueMessageService
-from services.queue_items import QueueItemService
 from services.retrieval import ProcessJobsForRetrievalInOrderService
 from services.service_bus import ServiceBusService
 from services.watermarks import StoredWatermark, WatermarkService
-from tests.builders import a_configuration, a_delivery, a_job, a_message
+from tests.builders import a_configuration, a_job, a_message
 from tests.fakes import (
     NOW,
     FixedInitialization,
     ListSource,
     MemoryServiceBus,
     MemoryTable,
-    MemoryTarget,
-    RecordingSettlement,
 )
 
 
@@ -134,53 +130,3 @@ def test_a_message_that_no_batch_holds_names_its_record_and_keeps_its_neighbours
             a_message(source_key="D9", fields={"partner_name": "x" * 3_000}), Priority.LOW
         )
     assert [len(batch) for batch in bus.sent["sbqlow"]] == [1]
-
-
-def processing(target: MemoryTarget) -> ProcessQueueMessageService:
-    return ProcessQueueMessageService(
-        FixedInitialization(a_configuration()),  # type: ignore[arg-type] # the fake's one method
-        target_of=lambda _connection: target,
-    )
-
-
-def test_a_message_reaches_its_target() -> None:
-    target = MemoryTarget()
-    processing(target).execute(a_message().to_body())
-    assert target.records == {"D1": a_message()}
-
-
-@pytest.mark.parametrize(
-    ("body", "error"),
-    [
-        (b"", UnreadableError),
-        (a_message(job_name="unknown").to_body(), ConfigurationError),
-    ],
-)
-def test_what_cannot_be_applied_raises(body: bytes, error: type[Exception]) -> None:
-    with pytest.raises(error):
-        processing(MemoryTarget()).execute(body)
-
-
-def test_a_success_is_left_to_the_host_to_complete() -> None:
-    settlement = RecordingSettlement()
-    QueueItemService(processing(MemoryTarget()), settlement, now=lambda: NOW).execute(a_delivery())
-    assert settlement.abandoned == []
-
-
-@pytest.mark.parametrize("reason", ["refused", "ü" * 40_000], ids=["short", "long"])
-def test_a_failure_is_written_onto_the_message_within_the_limits_and_raised(
-    reason: str,
-) -> None:
-    settlement = RecordingSettlement()
-    target = MemoryTarget(RejectedError(reason))
-    service = QueueItemService(processing(target), settlement, now=lambda: NOW)
-    with pytest.raises(RejectedError):
-        service.execute(a_delivery(delivery_count=3))
-    [(delivery, properties)] = settlement.abandoned
-    assert delivery == a_delivery(delivery_count=3)
-    assert str(properties["ErrorMessage"]).startswith(reason[:7])
-    assert properties["ErrorType"] == "RejectedError"
-    assert properties["ErrorTime"] == NOW.isoformat()
-    assert properties["ErrorDeliveryCount"] == 3
-    assert "in upsert" in str(properties["ErrorStackTrace"])
-    assert len("".join(map(str, properties.values())).encode()) < 32_000
