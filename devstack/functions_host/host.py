@@ -88,7 +88,6 @@ def _prepare(options: Options) -> "_Host":
         environment=environment,
         data=options.data,
         receivers_per_queue=options.receivers_per_queue,
-        http_response_limit=options.http_response_limit,
     )
     return _Host(options, services)
 

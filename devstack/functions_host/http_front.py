@@ -140,9 +140,7 @@ async def _input_of(request: web.Request) -> str:
         document = json.loads(await request.text() or "{}")
     except ValueError as error:
         raise web.HTTPBadRequest(text=complaint) from error
-    text = document.get("input", "") if isinstance(document, dict) else None
-    if text is None:
-        return ""
+    text = (document.get("input") or "") if isinstance(document, dict) else None
     if not isinstance(text, str):
         raise web.HTTPBadRequest(text=complaint)
     return text

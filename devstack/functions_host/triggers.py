@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,7 +26,6 @@ class Services:
     environment: Mapping[str, str]
     data: Path
     receivers_per_queue: int
-    http_response_limit: timedelta
 
 
 class Trigger(Protocol):

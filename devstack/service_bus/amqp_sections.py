@@ -16,6 +16,10 @@ MAX_BATCH = 1024 * 1024
 MAX_PROPERTIES = 64 * 1024
 MAX_PROPERTY = 32 * 1024
 
+_LONGEST_TTL = 0xFFFFFFFF
+#: The end of .NET's calendar, in milliseconds: nothing is scheduled for later.
+_LATEST = 253_402_300_800_000
+
 _HEADER, _DELIVERY_ANNOTATIONS, _ANNOTATIONS, _PROPERTIES, _APPLICATION = range(0x70, 0x75)
 _DATA, _SEQUENCE, _VALUE, _FOOTER = range(0x75, 0x79)
 _SECTIONS = range(0x70, 0x79)
@@ -79,7 +83,7 @@ def messages(delivery: bytes) -> list[Incoming]:
             msg = f"The batch has {len(delivery)} bytes; {MAX_BATCH} are the limit."
             raise TooLargeError(msg)
         return [_incoming(message, parts) for message, parts in inner]
-    except (IndexError, struct.error, UnicodeDecodeError, ValueError) as error:
+    except amqp.UNREADABLE as error:
         msg = "the message is not encoded as AMQP 1.0 says"
         raise amqp.MalformedError(msg) from error
 
@@ -122,7 +126,7 @@ def _batched(delivery: bytes, spans: list[Span]) -> list[tuple[bytes, list[Span]
                 return None
             try:
                 inner.append((payload, message_spans(payload)))
-            except (amqp.MalformedError, IndexError, struct.error):
+            except (amqp.MalformedError, *amqp.UNREADABLE):
                 return None
     return inner or None
 
@@ -159,7 +163,7 @@ def _header(buffer: bytes, value: int) -> tuple[bytes, int | None]:
     durable, priority, ttl = fields + [None] * (3 - len(fields))
     header = amqp.TRUE if durable is True else amqp.NULL  # null means not durable
     header += bytes((0x50, priority & 0xFF)) if isinstance(priority, int) else amqp.NULL
-    return header, ttl if isinstance(ttl, int) else None
+    return header, ttl if isinstance(ttl, int) and 0 <= ttl <= _LONGEST_TTL else None
 
 
 def _annotations(buffer: bytes, value: int) -> tuple[bytes, int | None]:
@@ -171,7 +175,7 @@ def _annotations(buffer: bytes, value: int) -> tuple[bytes, int | None]:
         kept += [key, content]
         if key == _SCHEDULED_TIME:
             at = amqp.read(content)
-            due = at if isinstance(at, int) else None
+            due = at if isinstance(at, int) and at < _LATEST else None
     return b"".join(kept), due
 
 
@@ -257,7 +261,7 @@ def _render_header(message: Message) -> bytes:
     fields = b"".join(
         (
             message.content.header,
-            amqp.NULL if ttl is None else amqp.unsigned(min(ttl, 0xFFFFFFFF)),
+            amqp.NULL if ttl is None else amqp.unsigned(min(ttl, _LONGEST_TTL)),
             amqp.FALSE,
             amqp.unsigned(message.delivery_count),
         )

@@ -42,6 +42,10 @@ _STRINGS = {0xA1, 0xB1, 0xA3, 0xB3}
 _UINT = struct.Struct(">I")
 
 
+#: What reading bytes that are no AMQP value may raise, beside `MalformedError`.
+UNREADABLE = (IndexError, struct.error, ValueError, TypeError, RecursionError)
+
+
 class MalformedError(Exception):
     """The bytes are no AMQP value."""
 

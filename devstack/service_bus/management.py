@@ -1,6 +1,5 @@
 """`$management`: what clients ask of a queue beside sending and receiving."""
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
@@ -230,7 +229,7 @@ def perform(entity: Entity, request: Request, now: int) -> bytes:
     except REFUSED as error:
         condition, status, text = refusal(error)
         raise RequestError(status, condition, text) from error
-    except (IndexError, ValueError, struct.error):
+    except amqp.UNREADABLE:
         _refuse("The request's body is not what the operation needs.")
 
 

@@ -1,6 +1,5 @@
 """What `$cbs` and `$management` have in common: reading a request, writing an answer."""
 
-import struct
 from dataclasses import dataclass
 
 from devstack.service_bus import amqp_values as amqp
@@ -33,7 +32,7 @@ def parse(payload: bytes) -> Request:
     """Read a request."""
     try:
         return _parse(payload)
-    except (IndexError, struct.error, ValueError) as error:
+    except amqp.UNREADABLE as error:
         msg = "the request is not encoded as AMQP 1.0 says"
         raise amqp.MalformedError(msg) from error
 

@@ -153,7 +153,7 @@ class SqliteStore:
         if not (self._messages or self._sequences or self._history):
             return
         with self._translated():
-            self._database.execute("BEGIN IMMEDIATE")
+            self._database.execute("BEGIN")
             self._write()
             self._database.execute("COMMIT")
         self._messages.clear()

@@ -1,6 +1,7 @@
 """Builders and doubles that the unit tests of the Service Bus emulator share."""
 
 from itertools import count
+from typing import Any
 
 from devstack.service_bus import amqp_values as amqp
 from devstack.service_bus.messages import Content, Message, QueueSettings
@@ -38,11 +39,11 @@ class RecordingJournal:
         del self.history[message_id]
 
 
-def a_queue(journal: RecordingJournal | None = None, **settings: object) -> Queue:
+def a_queue(journal: RecordingJournal | None = None, **settings: Any) -> Queue:
     numbers = count(1)
-    values = {"name": "orders", "lock_duration": 1000, "max_delivery_count": 3} | settings
+    defaults: dict[str, Any] = {"name": "orders", "lock_duration": 1000, "max_delivery_count": 3}
     return Queue(
-        QueueSettings(**values),  # type: ignore[arg-type] # the test's own overrides
+        QueueSettings(**defaults | settings),
         journal or RecordingJournal(),
         new_token=lambda: next(numbers).to_bytes(16),
     )

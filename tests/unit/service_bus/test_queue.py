@@ -1,5 +1,7 @@
 """What a queue does, one promise a test."""
 
+from typing import Any
+
 import pytest
 
 from devstack.service_bus.messages import (
@@ -19,7 +21,7 @@ from tests.unit.service_bus.builders import (
 )
 
 
-def filled(count: int, **settings: object) -> Queue:
+def filled(count: int, **settings: Any) -> Queue:
     queue = a_queue(**settings)
     for _ in range(count):
         queue.send(a_content(), NOW)

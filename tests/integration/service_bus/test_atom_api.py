@@ -1,0 +1,101 @@
+"""The administration client reads queues and counts over HTTPS."""
+
+import ssl
+import urllib.request
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from azure.core.exceptions import (
+    ClientAuthenticationError,
+    HttpResponseError,
+    ResourceNotFoundError,
+)
+from azure.servicebus import ServiceBusMessage, ServiceBusReceiver, ServiceBusSender
+from azure.servicebus.management import ServiceBusAdministrationClient
+
+from tests.integration.service_bus.conftest import EACH, KINDS
+from tests.integration.service_bus.emulator import KEY, Emulator
+
+
+def opened(emulator: Emulator, key: str = KEY) -> ServiceBusAdministrationClient:
+    string = str(emulator.facts["admin_connection_string"]).replace(KEY, key)
+    return ServiceBusAdministrationClient.from_connection_string(
+        string, connection_verify=emulator.facts["certificate"], retry_total=0
+    )
+
+
+@pytest.fixture
+def administration(emulator: Emulator) -> Iterator[ServiceBusAdministrationClient]:
+    with opened(emulator) as client:
+        yield client
+
+
+def test_a_queues_properties_are_those_of_the_configuration(
+    administration: ServiceBusAdministrationClient,
+) -> None:
+    hasty = administration.get_queue("hasty-0")
+    assert (hasty.lock_duration, hasty.max_delivery_count) == (timedelta(seconds=0.5), 3)
+    expiring = administration.get_queue("expiring-0")
+    assert expiring.default_message_time_to_live == timedelta(seconds=0.4)
+    assert expiring.dead_lettering_on_message_expiration
+    unique = administration.get_queue("unique-0")
+    assert unique.requires_duplicate_detection
+    assert unique.duplicate_detection_history_time_window == timedelta(seconds=1)
+
+
+def test_run_time_counts(
+    administration: ServiceBusAdministrationClient,
+    queue: str,
+    sender: ServiceBusSender,
+    receiver: ServiceBusReceiver,
+) -> None:
+    sender.send_messages([ServiceBusMessage("x" * 100) for _ in range(3)])
+    sender.schedule_messages(ServiceBusMessage("later"), datetime.now(UTC) + timedelta(hours=1))
+    receiver.dead_letter_message(receiver.receive_messages(1)[0])
+    counts = administration.get_queue_runtime_properties(queue)
+    assert counts.active_message_count == 2
+    assert counts.scheduled_message_count == 1
+    assert counts.dead_letter_message_count == 1
+    assert counts.total_message_count == 4
+    assert counts.size_in_bytes is not None
+    assert counts.size_in_bytes > 300
+
+
+def test_listing_pages_through_all_queues(administration: ServiceBusAdministrationClient) -> None:
+    names = [queue.name for queue in administration.list_queues()]
+    assert names == [f"{kind}-{number}" for kind in KINDS for number in range(EACH)]
+    assert len(list(administration.list_queues_runtime_properties())) == len(names)
+
+
+def test_the_namespace_has_a_name(administration: ServiceBusAdministrationClient) -> None:
+    assert administration.get_namespace_properties().name == "tests"
+
+
+def test_an_unknown_queue_is_not_found(administration: ServiceBusAdministrationClient) -> None:
+    with pytest.raises(ResourceNotFoundError):
+        administration.get_queue("nowhere")
+
+
+def test_what_would_change_something_is_refused_by_name(
+    administration: ServiceBusAdministrationClient,
+) -> None:
+    with pytest.raises(HttpResponseError, match="PUT /new is not implemented"):
+        administration.create_queue("new")
+    with pytest.raises(HttpResponseError, match="DELETE /plain-0 is not implemented"):
+        administration.delete_queue("plain-0")
+    with pytest.raises(HttpResponseError, match=r"GET /\$Resources/topics is not implemented"):
+        list(administration.list_topics())
+
+
+def test_a_wrong_key_is_refused(emulator: Emulator) -> None:
+    with opened(emulator, "another-key") as client, pytest.raises(ClientAuthenticationError):
+        client.get_queue("plain-0")
+
+
+def test_the_certificate_stands_up_to_strict_checking(emulator: Emulator) -> None:
+    context = ssl.create_default_context(cafile=str(emulator.facts["certificate"]))
+    for host in ("127.0.0.1", "localhost"):
+        url = f"https://{host}:{emulator.facts['admin_port']}/plain-0"
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(url, context=context, timeout=5)
