@@ -2,11 +2,13 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from bench import emulator_throughput, processing
+from bench.rows import Row
 
-_BENCHMARKS = {"processing": processing.measure, "emulator": emulator_throughput.measure}
+_BENCHMARKS: dict[str, Callable[[], list[Row]]] = {"processing": processing.measure, "emulator": emulator_throughput.measure}
 _RESULTS = Path(__file__).with_name("results.json")
 
 

@@ -18,6 +18,9 @@ from devstack.processes import ROOT, Server, StackError
 #: All that a run writes lies below here; git ignores it.
 RUNS = ROOT / ".stack"
 
+#: The queues of the app.
+QUEUES = ROOT / "servicebus.json"
+
 
 @contextmanager
 def run_folder(name: str) -> Iterator[Path]:
@@ -110,7 +113,7 @@ class Stack:
 
     folder: Path
     app: Path = ROOT
-    queues: Path = ROOT / "servicebus.json"
+    queues: Path = QUEUES
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

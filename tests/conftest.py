@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from devstack.postgres import Postgres
-from devstack.processes import ROOT
-from devstack.stack import Announced, emulator, run_folder
+from devstack.stack import QUEUES, Announced, emulator, run_folder
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +24,7 @@ def postgres() -> Iterator[Postgres]:
 def service_bus() -> Iterator[Announced]:
     """The emulator with the queues of the app."""
     with run_folder("test") as folder:
-        server = emulator(folder, ROOT / "servicebus.json")
+        server = emulator(folder, QUEUES)
         server.start()
         try:
             yield server

@@ -10,15 +10,15 @@ from types import FrameType
 
 from devstack.demo.databases import Databases, Difference
 from devstack.processes import ROOT, StackError
-from devstack.stack import Stack, run_folder
+from devstack.stack import QUEUES, Stack, run_folder
 
 _POLL_SECONDS = 0.25
 
 
 @contextmanager
-def demo_stack(folder: Path) -> Iterator[tuple[Stack, Databases]]:
+def demo_stack(folder: Path, *, queues: Path = QUEUES) -> Iterator[tuple[Stack, Databases]]:
     """Start everything but the Functions host, with empty tables and the configuration in place."""
-    with Stack(folder) as stack:
+    with Stack(folder, queues=queues) as stack:
         for name in ("crm", "erp"):
             stack.postgres.create_database(name)
         stack.settings = {

@@ -292,13 +292,12 @@ class QueueReceiver:
     def _open_link(self) -> ServiceBusReceiver:
         if self._link is None:
             client = self._opened.enter_context(
-                ServiceBusClient.from_connection_string(
-                    self._plan.connection,
-                    retry_total=0,  # our own loop tries again, and says so
-                    socket_timeout=_SOCKET_WAIT_SECONDS,
-                )
+                # No retries: our own loop tries again, and says so.
+                ServiceBusClient.from_connection_string(self._plan.connection, retry_total=0)
             )
-            receiver = client.get_queue_receiver(self._plan.queue, prefetch_count=0)
+            receiver = client.get_queue_receiver(
+                self._plan.queue, prefetch_count=0, socket_timeout=_SOCKET_WAIT_SECONDS
+            )
             self._link = self._opened.enter_context(receiver)
             self._report.connected(id(self))
         return self._link

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusReceivedMessage
 
-from devstack.processes import ROOT
-from devstack.stack import Announced, emulator, run_folder
+from devstack.stack import QUEUES, Announced, emulator, run_folder
 from services.azure_access import service_bus_client
 from services.queue_items import Delivery
 from services.settlement import SettlementService
@@ -96,7 +95,7 @@ class TestOnTheEmulator:
 @pytest.mark.integration
 def test_a_link_that_was_detached_while_idle_is_opened_again() -> None:
     with run_folder("test") as folder:
-        server = emulator(folder, ROOT / "servicebus.json", "--idle-detach", "1")
+        server = emulator(folder, QUEUES, "--idle-detach", "1")
         server.start()
         try:
             bus = Bus(server)

@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusSubQueue
 
@@ -50,7 +50,7 @@ class Server:
     def facts(self) -> dict[str, Any]:
         return ready.read(self.folder / "ready") or {}
 
-    def start(self, *more: str) -> "Server":
+    def start(self, *more: str) -> Self:
         self.folder.mkdir(exist_ok=True)
         (self.folder / "ready").unlink(missing_ok=True)
         with (self.folder / "log").open("ab") as log:
@@ -68,12 +68,13 @@ class Server:
                 env={**os.environ, **self.environment},
                 stderr=log,
             )
-        eventually(lambda: self.facts or self._check_alive(), 20)
+        eventually(self._facts_while_alive, 20)
         return self
 
-    def _check_alive(self) -> None:
+    def _facts_while_alive(self) -> dict[str, Any] | None:
         assert self.process is not None
         assert self.process.poll() is None, self.log
+        return self.facts
 
     def end(self, number: int = signal.SIGTERM) -> int:
         assert self.process is not None
@@ -112,10 +113,10 @@ class Host(Server):
         )
         try:
             with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - as above
-                return Answer(answer.status, answer.headers, answer.read().decode())
+                return Answer(answer.status, dict(answer.headers), answer.read().decode())
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, error.headers, error.read().decode())
+                return Answer(error.code, dict(error.headers), error.read().decode())
 
 
 def new_host(app: Path, folder: Path, **environment: str) -> Host:

@@ -69,10 +69,10 @@ def test_every_setting_that_the_app_names_is_in_the_example() -> None:
     assert named <= example
 
 
-def test_the_worker_has_a_thread_for_every_concurrent_call_of_a_queue() -> None:
+def test_a_queue_hands_the_worker_two_messages_a_thread() -> None:
     calls = _json("host.json")["extensions"]["serviceBus"]["maxConcurrentCalls"]
     threads = _json("local.settings.json.example")["Values"]["PYTHON_THREADPOOL_THREAD_COUNT"]
-    assert int(threads) >= calls
+    assert calls == 2 * int(threads)
 
 
 def test_what_the_app_needs_is_pinned() -> None:
