@@ -8,7 +8,10 @@ from pathlib import Path
 from bench import emulator_throughput, processing
 from bench.rows import Row
 
-_BENCHMARKS: dict[str, Callable[[], list[Row]]] = {"processing": processing.measure, "emulator": emulator_throughput.measure}
+_BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
+    "processing": processing.measure,
+    "emulator": emulator_throughput.measure,
+}
 _RESULTS = Path(__file__).with_name("results.json")
 
 

@@ -23,6 +23,7 @@ from azure.servicebus import (
     ServiceBusSender,
 )
 
+from bench.rows import Row
 from devstack import ready
 
 ROOT = Path(__file__).parents[1]
@@ -116,7 +117,7 @@ def _rate(act: Callable[[], int]) -> float:
     return count / (time.perf_counter() - started)
 
 
-def measure(rounds: int = ROUNDS) -> list[dict[str, str | float | None]]:
+def measure(rounds: int = ROUNDS) -> list[Row]:
     """Return messages or requests per second: ours keeps them, the other does not."""
     rates: dict[str, tuple[list[float], list[float]]] = {}
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:

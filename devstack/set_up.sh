@@ -38,7 +38,7 @@ PY
 npm_packages() {
   command -v node >/dev/null && command -v npm >/dev/null ||
     need "Node.js is missing; install version 20 or later, with npm."
-  node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)' ||
+  node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)' ||
     need "Node.js $(node --version) is too old; install version 20 or later."
   echo "set-up: npm packages (about half a minute)"
   npm --prefix devstack ci --silent

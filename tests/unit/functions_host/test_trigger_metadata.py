@@ -45,7 +45,13 @@ def test_what_is_null_is_left_out_and_the_first_delivery_is_number_one() -> None
 
 
 def test_application_properties_become_json_twice() -> None:
-    properties: dict[str | bytes, Any] = {b"k": b"text", "n": 1, "none": None, "raw": b"\xff", "id": uuid.UUID(int=2)}
+    properties: dict[str | bytes, Any] = {
+        b"k": b"text",
+        "n": 1,
+        "none": None,
+        "raw": b"\xff",
+        "id": uuid.UUID(int=2),
+    }
     inputs = to_inputs(Received(application_properties=properties), "m")["jsons"]
     assert inputs["ApplicationProperties"] == inputs["UserProperties"]
     assert json.loads(inputs["UserProperties"]) == {
