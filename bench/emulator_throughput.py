@@ -133,7 +133,7 @@ def measure(rounds: int = ROUNDS) -> list[Row]:
     return [_row(name, median(ours), median(other)) for name, (ours, other) in rates.items()]
 
 
-def _row(name: str, ours: float, other: float) -> dict[str, str | float | None]:
+def _row(name: str, ours: float, other: float) -> Row:
     return {"name": name, "ours": ours, "other": other, "ratio": ours / other, "bar": None}
 
 
