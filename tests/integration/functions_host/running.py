@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from email.message import Message
 from pathlib import Path
 from typing import Any, Self
 
@@ -86,7 +87,7 @@ class Server:
 @dataclass(frozen=True)
 class Answer:
     status: int
-    headers: Mapping[str, str]
+    headers: Message[str, str]
     text: str
 
 
@@ -113,10 +114,10 @@ class Host(Server):
         )
         try:
             with urllib.request.urlopen(request, timeout=20) as answer:  # noqa: S310 - as above
-                return Answer(answer.status, dict(answer.headers), answer.read().decode())
+                return Answer(answer.status, answer.headers, answer.read().decode())
         except urllib.error.HTTPError as error:
             with error:
-                return Answer(error.code, dict(error.headers), error.read().decode())
+                return Answer(error.code, error.headers, error.read().decode())
 
 
 def new_host(app: Path, folder: Path, **environment: str) -> Host:
