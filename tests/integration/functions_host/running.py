@@ -87,7 +87,7 @@ class Server:
 @dataclass(frozen=True)
 class Answer:
     status: int
-    headers: Message[str, str]
+    headers: "Message[str, str]"
     text: str
 
 
