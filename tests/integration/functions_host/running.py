@@ -10,13 +10,15 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from email.message import Message
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusSubQueue
 
 from devstack import ready
+
+if TYPE_CHECKING:
+    from email.message import Message
 
 ROOT = Path(__file__).parents[3]
 APPS = ROOT / "tests" / "apps"
