@@ -6,7 +6,7 @@ serves which system.
 
 import os
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from threading import RLock
 
@@ -15,18 +15,20 @@ from delivery.errors import ConfigurationError
 from models.configuration import Configuration
 from models.connection import Connection
 from services.azure_access import blob_client, service_bus_client, table_client
+from services.execute_job import ExecuteJobService
 from services.initialization import CONTAINER, InitializationService
+from services.job_run import JobRunner
 from services.jobs import JobService
+from services.payloads import PAYLOADS, PayloadService
 from services.processing import ProcessQueueMessageService
 from services.queue_items import QueueItemService
 from services.retrieval import ProcessJobsForRetrievalInOrderService
 from services.service_bus import ServiceBusService
 from services.settlement import SettlementService
-from services.watermarks import TABLE, WatermarkService
+from services.watermarks import BOUNDARIES, TABLE, WatermarkService
 
-#: Prefixes of app settings, resolved as the Functions host resolves them.
-SERVICE_BUS = "SYNC_SERVICE_BUS"
-STORAGE = "SYNC_STORAGE"
+#: A tick of detection ends after this time, and the next one goes on.
+TICK_BUDGET = timedelta(minutes=5)
 
 
 class Composition:
@@ -35,12 +37,17 @@ class Composition:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self._building = RLock()
-        self._connectors: dict[str, SqlConnector] = {}
+        self._connectors: dict[Connection, SqlConnector] = {}
 
     def get_changes(self) -> ProcessJobsForRetrievalInOrderService:
         """Return the service behind the function `GetChanges`."""
         with self._building:
             return self._retrieval
+
+    def execute_job(self) -> ExecuteJobService:
+        """Return the service behind the function `ExecuteJob`."""
+        with self._building:
+            return self._execute_job
 
     def process_queue_items(self) -> QueueItemService:
         """Return the service behind the three functions `Process…QueueItems`."""
@@ -55,36 +62,64 @@ class Composition:
     def connector(self, connection: Connection) -> SqlConnector:
         """Return the one connector of `connection`; raise ConfigurationError where it cannot be."""
         with self._building:
-            if connection.name not in self._connectors:
-                self._connectors[connection.name] = self._connect(connection)
-            return self._connectors[connection.name]
+            if connection not in self._connectors:
+                self._connectors[connection] = self._connect(connection)
+            return self._connectors[connection]
 
     @cached_property
     def _retrieval(self) -> ProcessJobsForRetrievalInOrderService:
         return ProcessJobsForRetrievalInOrderService(
             self._initialization,
-            JobService(),
-            WatermarkService(table_client(self._environ, STORAGE).get_table_client(TABLE)),
-            source_of=self.connector,
-            open_service_bus=lambda: ServiceBusService(
-                service_bus_client(self._environ, SERVICE_BUS)
-            ),
+            JobService(self.watermarks),
+            self._job_runner,
+            open_service_bus=self.open_service_bus,
+            budget=TICK_BUDGET,
             now=_now,
         )
 
     @cached_property
-    def _queue_items(self) -> QueueItemService:
-        settlement = SettlementService(
-            lambda: service_bus_client(self._environ, SERVICE_BUS, retry_total=0)
+    def _execute_job(self) -> ExecuteJobService:
+        return ExecuteJobService(
+            self._initialization,
+            self._job_runner,
+            open_service_bus=self.open_service_bus,
+            now=_now,
         )
-        processing = ProcessQueueMessageService(self._initialization, target_of=self.connector)
+
+    @cached_property
+    def _job_runner(self) -> JobRunner:
+        return JobRunner(self.watermarks, source_of=self.connector)
+
+    @cached_property
+    def watermarks(self) -> WatermarkService:
+        """The watermarks of all jobs."""
+        return WatermarkService(
+            table_client(self._environ).get_table_client(TABLE),
+            blob_client(self._environ).get_container_client(BOUNDARIES),
+        )
+
+    @cached_property
+    def _payloads(self) -> PayloadService:
+        return PayloadService(blob_client(self._environ).get_container_client(PAYLOADS))
+
+    def open_service_bus(self) -> ServiceBusService:
+        """Return a sender for one run."""
+        return ServiceBusService(service_bus_client(self._environ), self._payloads)
+
+    @cached_property
+    def _queue_items(self) -> QueueItemService:
+        settlement = SettlementService(lambda: service_bus_client(self._environ, retry_total=0))
+        processing = ProcessQueueMessageService(
+            self._initialization, payloads=self._payloads, target_of=self.connector
+        )
         return QueueItemService(processing, settlement, now=_now)
 
     @cached_property
     def _initialization(self) -> InitializationService:
         return InitializationService(
-            blob_client(self._environ, STORAGE).get_container_client(CONTAINER),
-            table_client(self._environ, STORAGE).get_table_client(TABLE),
+            blob_client(self._environ).get_container_client(CONTAINER),
+            [self.watermarks, self._payloads],
+            now=_now,
         )
 
     def _connect(self, connection: Connection) -> SqlConnector:

@@ -4,6 +4,7 @@ Nothing here runs on import but the declarations: a missing setting or an unreac
 when a function runs, with its reason, and not as an app without functions.
 """
 
+import json
 import uuid
 
 import azure.functions as func
@@ -11,6 +12,7 @@ import azure.functions as func
 import composition
 from models.job import Priority
 from models.queues import PROCESSING_QUEUES
+from services.azure_access import SERVICE_BUS
 from services.queue_items import Delivery
 
 app = func.FunctionApp()
@@ -23,11 +25,20 @@ def get_changes(timer: func.TimerRequest) -> None:  # noqa: ARG001 - the host bi
     composition.APP.get_changes().execute()
 
 
+@app.function_name("ExecuteJob")
+@app.route(route="ExecuteJob", methods=["POST"], auth_level=func.AuthLevel.FUNCTION)
+def execute_job(req: func.HttpRequest) -> func.HttpResponse:
+    """Run one job by hand; the body says which, and how."""
+    answer = composition.APP.execute_job().execute(req.get_body())
+    body = json.dumps(answer.content, ensure_ascii=False)
+    return func.HttpResponse(body, status_code=answer.status, mimetype="application/json")
+
+
 @app.function_name("ProcessHighQueueItems")
 @app.service_bus_queue_trigger(
     arg_name="message",
     queue_name=PROCESSING_QUEUES[Priority.HIGH],
-    connection=composition.SERVICE_BUS,
+    connection=SERVICE_BUS,
 )
 def process_high_queue_items(message: func.ServiceBusMessage) -> None:
     """Apply one change of high priority to its target."""
@@ -38,7 +49,7 @@ def process_high_queue_items(message: func.ServiceBusMessage) -> None:
 @app.service_bus_queue_trigger(
     arg_name="message",
     queue_name=PROCESSING_QUEUES[Priority.NORMAL],
-    connection=composition.SERVICE_BUS,
+    connection=SERVICE_BUS,
 )
 def process_normal_queue_items(message: func.ServiceBusMessage) -> None:
     """Apply one change of normal priority to its target."""
@@ -49,7 +60,7 @@ def process_normal_queue_items(message: func.ServiceBusMessage) -> None:
 @app.service_bus_queue_trigger(
     arg_name="message",
     queue_name=PROCESSING_QUEUES[Priority.LOW],
-    connection=composition.SERVICE_BUS,
+    connection=SERVICE_BUS,
 )
 def process_low_queue_items(message: func.ServiceBusMessage) -> None:
     """Apply one change of low priority to its target."""

@@ -20,7 +20,7 @@ def main() -> None:
     [job] = configuration.jobs.values()
     mapping = configuration.mapping_of(job)
     target = composition.connector(configuration.connections[job.target])
-    client = service_bus_client(os.environ, "SYNC_SERVICE_BUS")
+    client = service_bus_client(os.environ)
     with client, client.get_queue_receiver(PROCESSING_QUEUES[job.priority]) as receiver:
         while left:
             for message in receiver.receive_messages(200, max_wait_time=5):

@@ -22,8 +22,7 @@ from devstack.stack import Stack, run_folder
 from models.job import Priority
 from models.queue_message import QueueMessage
 from models.watermark import WatermarkValue
-from services.azure_access import service_bus_client
-from services.service_bus import ServiceBusService
+from services.outgoing import OutgoingMessage
 
 MESSAGES = 20_000
 _ROUNDS = 7
@@ -66,17 +65,16 @@ def _prepare(stack: Stack, databases: Databases) -> list[QueueMessage]:
     [job] = configuration.jobs.values()
     source = composition.connector(configuration.connections[job.source])
     beginning = WatermarkValue.initialize(job.watermark.type, None)
-    return list(source.retrieve_changes(configuration.mapping_of(job), job, beginning))
+    return list(source.retrieve_changes(configuration.mapping_of(job), job, beginning, None))
 
 
 def _rate(
     stack: Stack, messages: list[QueueMessage], side: Callable[[Stack, Callable[[], None]], None]
 ) -> float:
     """Fill the queue, let `side` empty it, and return messages a second."""
-    client = service_bus_client(stack.app_settings(), "SYNC_SERVICE_BUS")
-    with ServiceBusService(client) as service_bus:
+    with Composition(stack.app_settings()).open_service_bus() as service_bus:
         for message in messages:
-            service_bus.add_message_or_send(message, Priority.NORMAL)
+            service_bus.add_message_or_send(OutgoingMessage.of(message, Priority.NORMAL))
         service_bus.flush_batch()
     with psycopg.connect(stack.postgres.dsn("erp"), autocommit=True) as erp:
         erp.execute("TRUNCATE business_partner")

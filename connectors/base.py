@@ -1,23 +1,27 @@
-"""What all connectors share: how a source record becomes a queue message."""
+"""What every connector offers, as a source and as a target."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from collections.abc import Mapping as Record
-from typing import Any
+from typing import ClassVar
 
-from connectors.values import to_key, to_value
+from connectors.fields import Lookup
+from connectors.serialization import Serializer
+from models.filter import Filter
 from models.job import Job
-from models.mapping import FieldPair, Mapping
-from models.queue_message import JobActionType, QueueMessage, Value
+from models.mapping import Mapping
+from models.queue_message import QueueMessage
 from models.watermark import WatermarkValue
 
 
 class ConnectorBase(ABC):
-    """One remote system, as a source and as a target."""
+    """One remote system. Its methods raise `delivery.errors`, and nothing of its own."""
+
+    #: Whether a run may end between two messages and go on from the last one's change tracker.
+    can_stop_midway: ClassVar[bool]
 
     @abstractmethod
     def retrieve_changes(
-        self, mapping: Mapping, job: Job, watermark: WatermarkValue
+        self, mapping: Mapping, job: Job, watermark: WatermarkValue, condition: Filter | None
     ) -> Iterator[QueueMessage]:
         """Yield what changed at or after `watermark`, in the order of the cursor.
 
@@ -27,19 +31,20 @@ class ConnectorBase(ABC):
 
     @abstractmethod
     def upsert(self, message: QueueMessage, mapping: Mapping) -> None:
-        """Write the record: insert it, or update it where its key exists."""
+        """Write the record: insert it, or update it where its key exists.
 
-    def serialize(self, record: Record[str, Any], mapping: Mapping, job: Job) -> QueueMessage:
-        """Build the message for one source record: its keys, then its fields."""
-        return QueueMessage(
-            job_name=job.name,
-            action=JobActionType.NEW_UPDATE,
-            source_key=to_key([record[pair.source] for pair in mapping.keys]),
-            change_tracker=str(to_value(record[job.watermark.field])),
-            keys=_pick(record, mapping.keys),
-            fields=_pick(record, mapping.fields),
-        )
+        Fields that the message lacks keep what the target holds. Raise TransitiveError where the
+        record refers to another one that is not there yet.
+        """
 
+    @abstractmethod
+    def delete(self, message: QueueMessage, mapping: Mapping) -> None:
+        """Remove the record; one that is gone already is fine."""
 
-def _pick(record: Record[str, Any], pairs: tuple[FieldPair, ...]) -> dict[str, Value]:
-    return {pair.target: to_value(record[pair.source]) for pair in pairs}
+    def lookup(self) -> Lookup | None:
+        """Return what source resolvers look references up with, None where the system cannot."""
+        return None
+
+    def serializer(self, mapping: Mapping, job: Job) -> Serializer:
+        """Return what turns this source's records into the messages of one run."""
+        return Serializer(mapping, job, self.lookup())

@@ -3,10 +3,11 @@
 * DeliveryError
   x UnreadableError      the message cannot be parsed: no attempt will succeed
   x RejectedError        the target refused the content
+  x TransitiveError      nothing is wrong with this one; what it refers to is not in the target yet
   x UnavailableError     the remote system did not answer, or not in time
   x ConfigurationError   connections, mappings or jobs are wrong: every message would fail
 
-All four are ordinary errors to a queue: the message is abandoned with its error properties, tried
+All are ordinary errors to a queue: the message is abandoned with its error properties, tried
 again, and dead-lettered when the queue's maximum delivery count is reached.
 """
 
@@ -30,6 +31,12 @@ class RejectedError(DeliveryError):
     """The target understood the request and refused the content."""
 
     code = "rejected"
+
+
+class TransitiveError(DeliveryError):
+    """The record refers to another one that is not in the target yet."""
+
+    code = "transitive"
 
 
 class UnavailableError(DeliveryError):

@@ -1,6 +1,7 @@
 """One validated set of connections, mappings and jobs."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -22,39 +23,51 @@ class Configuration:
     def of(
         cls, connections: Iterable[Connection], mappings: Iterable[Mapping], jobs: Iterable[Job]
     ) -> Self:
-        """Join the documents; raise ConfigurationError where a name is missing or taken twice."""
+        """Join the documents; raise ConfigurationError, a line for each name that is wrong."""
+        connections, mappings, jobs = list(connections), list(mappings), list(jobs)
         configuration = cls(
-            _by_name("connection", connections),
-            _by_name("mapping", mappings),
-            _by_name("job", jobs),
+            {connection.name: connection for connection in connections},
+            {mapping.name: mapping for mapping in mappings},
+            {job.name: job for job in jobs},
         )
-        for job in configuration.jobs.values():
-            _check(job, "mapping", job.mapping, configuration.mappings)
-            _check(job, "source", job.source, configuration.connections)
-            _check(job, "target", job.target, configuration.connections)
+        faults = [
+            *_taken_twice("connection", connections),
+            *_taken_twice("mapping", mappings),
+            *_taken_twice("job", jobs),
+            *(fault for job in configuration.jobs.values() for fault in configuration.faults(job)),
+        ]
+        if faults:
+            raise ConfigurationError("\n".join(faults))
         return configuration
+
+    def faults(self, job: Job) -> Iterator[str]:
+        """Yield what is wrong with the names that `job` uses."""
+        yield from _unknown(job, "mapping", job.mapping, self.mappings)
+        yield from _unknown(job, "source", job.source, self.connections)
+        yield from _unknown(job, "target", job.target, self.connections)
+        for name in job.depends_on:
+            yield from _unknown(job, "dependsOn", name, self.jobs)
+            # This also rules out circles.
+            if name in self.jobs and self.jobs[name].position >= job.position:
+                yield (
+                    f"job {job.name!r}: dependsOn {name!r} runs after it; "
+                    f"give {name!r} a lower order than {job.order}"
+                )
 
     def mapping_of(self, job: Job) -> Mapping:
         """Return the mapping that `job` runs."""
         return self.mappings[job.mapping]
 
 
-def _by_name[D: (Connection, Mapping, Job)](kind: str, documents: Iterable[D]) -> dict[str, D]:
-    found: dict[str, D] = {}
-    for document in documents:
-        if document.name in found:
-            msg = f"two {kind}s are named {document.name!r}; rename one of them"
-            raise ConfigurationError(msg)
-        found[document.name] = document
-    return found
+def _taken_twice(kind: str, documents: Sequence[Connection | Mapping | Job]) -> Iterator[str]:
+    for name, count in Counter(document.name for document in documents).items():
+        if count > 1:
+            yield f"{count} {kind}s are named {name!r}; rename all but one of them"
 
 
-def _check(
-    job: Job, field: str, name: str, known: dict[str, Connection] | dict[str, Mapping]
-) -> None:
+def _unknown(job: Job, field: str, name: str, known: Collection[str]) -> Iterator[str]:
     if name not in known:
-        msg = (
+        yield (
             f"job {job.name!r}: {field} {name!r} does not exist; "
             f"known are {', '.join(sorted(known)) or 'none'}"
         )
-        raise ConfigurationError(msg)

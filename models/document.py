@@ -1,9 +1,11 @@
 """What all configuration documents have in common."""
 
+import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -16,17 +18,24 @@ class Document(BaseModel):
     )
 
 
-def _refuse_literal(text: str) -> str:
-    name = text.removeprefix("${").removesuffix("}")
-    if text != f"${{{name}}}" or not name.isidentifier():
-        # The value itself stays out of the message: it may be a password.
-        msg = (
-            "a secret must not stand in a configuration file; write ${NAME} here "
-            "and put the value into the app setting NAME"
+#: The type of error that pydantic reports for a secret in a file; its input must not be shown.
+SECRET_LITERAL = "secret_literal"  # noqa: S105 - the name of an error
+
+
+_REFERENCE = r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"
+
+
+def _refuse_literal(value: object) -> str:
+    if not isinstance(value, str) or not re.match(_REFERENCE, value):
+        raise PydanticCustomError(
+            SECRET_LITERAL,
+            "a secret must not stand in a configuration file; write ${{NAME}} here "
+            "and put the value into the app setting NAME",
         )
-        raise ValueError(msg)
-    return name
+    return value.removeprefix("${").removesuffix("}")
 
 
 #: The name of the app setting that holds a secret; written as `${NAME}` in the file.
-SecretReference = Annotated[str, AfterValidator(_refuse_literal)]
+SecretReference = Annotated[
+    str, BeforeValidator(_refuse_literal), WithJsonSchema({"type": "string", "pattern": _REFERENCE})
+]

@@ -1,75 +1,111 @@
 """The message that carries one change from detection to processing."""
 
 import hashlib
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from delivery.errors import UnreadableError
+from models.values import Value, to_value
 
-#: What a field may hold on the bus. Decimals, dates, times, GUIDs and bytes travel as text, so that
-#: no digit is lost; the target's column or field type makes them what they are again.
-Value = str | int | float | bool | None
+_JsonValue = str | int | float | bool | None
 
 
 class JobActionType(StrEnum):
-    """What the target is asked to do."""
+    """What the target is asked to do.
+
+    `TIME_STAMP` says that the source was read up to a point without a change that needs a message:
+    it moves the watermark and is never sent.
+    """
 
     NEW_UPDATE = "NewUpdate"
+    DELETE = "Delete"
+    TIME_STAMP = "TimeStamp"
 
 
-class QueueMessage(BaseModel):
+@dataclass(frozen=True, slots=True)
+class QueueMessage:
     """One change of one record, already in the target's field names.
 
     `source_key` identifies the record in the source, `change_tracker` is the source's cursor value
-    of this change; both as text.
+    of this change; both as text. A `mapping_error` says why the record could not be mapped; such a
+    message is sent all the same, to end in the dead-letter queue with that reason.
     """
 
-    model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, validate_by_name=True, strict=True
-    )
-
-    schema_version: Literal[1] = 1
     job_name: str
     action: JobActionType
     source_key: str
     change_tracker: str
-    keys: dict[str, Value]
-    fields: dict[str, Value]
+    keys: dict[str, Value] = field(default_factory=dict)
+    fields: dict[str, Value] = field(default_factory=dict)
+    mapping_error: str | None = None
 
     def to_body(self) -> bytes:
         """Return the UTF-8 JSON that `from_body` reads."""
         return orjson.dumps(
             {
-                "schemaVersion": self.schema_version,
+                "schemaVersion": 1,
                 "jobName": self.job_name,
                 "action": self.action,
                 "sourceKey": self.source_key,
                 "changeTracker": self.change_tracker,
                 "keys": self.keys,
                 "fields": self.fields,
-            }
+                "mappingError": self.mapping_error,
+            },
+            default=to_value,
+            # Its own way with times cuts the seconds of an offset.
+            option=orjson.OPT_PASSTHROUGH_DATETIME,
         )
 
     @classmethod
-    def from_body(cls, body: bytes) -> "QueueMessage":
+    def from_body(cls, body: bytes) -> Self:
         """Read a body; raise UnreadableError, which names fields but never quotes their content."""
         try:
-            return cls.model_validate_json(body)
+            received = _RECEIVED.validate_json(body)
         except ValidationError as error:
             places = sorted({".".join(map(str, item["loc"])) or "body" for item in error.errors()})
             msg = f"not a queue message of schema version 1: {', '.join(places)}"
             # The cause would quote the body, which holds people's data.
             raise UnreadableError(msg) from None
+        return cls(
+            received.job_name,
+            received.action,
+            received.source_key,
+            received.change_tracker,
+            {**received.keys},
+            {**received.fields},
+            received.mapping_error,
+        )
 
 
-def message_id(job_name: str, source_key: str, change_tracker: str, body: bytes) -> str:
-    """Return 64 hex digits: the same change of the same content always has the same id."""
-    digest = hashlib.sha256()
-    for part in (job_name.encode(), source_key.encode(), change_tracker.encode(), body):
-        digest.update(len(part).to_bytes(4))
-        digest.update(part)
-    return digest.hexdigest()
+@pydantic_dataclass(
+    slots=True, config=ConfigDict(alias_generator=to_camel, extra="forbid", strict=True)
+)
+class _Received:
+    """What may stand in a body; a message that we build ourselves needs no such check."""
+
+    schema_version: Literal[1]
+    job_name: str
+    action: Annotated[JobActionType, Field(strict=False)]
+    source_key: str
+    change_tracker: str
+    keys: dict[str, _JsonValue]
+    fields: dict[str, _JsonValue]
+    mapping_error: str | None = None
+
+
+_RECEIVED = TypeAdapter(_Received)
+
+
+def message_id(body: bytes) -> str:
+    """Return 64 hex digits: the same change of the same content always has the same id.
+
+    Job, source key and change tracker stand in the body.
+    """
+    return hashlib.sha256(body).hexdigest()

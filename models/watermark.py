@@ -1,8 +1,17 @@
 """The watermark: how far a job has read its source, kept as the source's own text."""
 
+import logging
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from functools import cached_property
+from typing import Annotated
+
+from pydantic import WithJsonSchema
+
+from models.document import Document, Name
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class WatermarkType(StrEnum):
@@ -12,6 +21,10 @@ class WatermarkType(StrEnum):
     DATETIME = "datetime"
     INTEGER = "integer"
     TEXT = "text"
+    #: An opaque mark of the source's own, such as a delta token: a different one is a later one.
+    TOKEN = "token"  # noqa: S105 - not a secret
+    #: What cannot be compared: the stored value stays as it is.
+    UNKNOWN = "unknown"
 
 
 _DEFAULTS = {
@@ -19,10 +32,29 @@ _DEFAULTS = {
     WatermarkType.DATETIME: "0001-01-01T00:00:00Z",
 }
 
+_KINDS = {kind.value: kind for kind in WatermarkType if kind is not WatermarkType.UNKNOWN}
+
+
+class Cursor(Document):
+    """The source field that orders changes in time, and how its values compare.
+
+    `delay` keeps changes back that are younger: a transaction may become visible later than others
+    with a later time, and would be passed over. It is for times only, and has to be longer than
+    the longest transaction at the source.
+    """
+
+    field: Name
+    type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(_KINDS)})]
+    delay: timedelta = timedelta()
+
+
+_BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+_SECONDS_PER_DAY = 86_400
 _TICKS_PER_SECOND = 10_000_000
+_SEVENTH = 7
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WatermarkValue:
     """A cursor value: the text as the source wrote it, compared by its type.
 
@@ -34,16 +66,40 @@ class WatermarkValue:
     text: str
 
     @classmethod
-    def initialize(cls, kind: WatermarkType, stored: str | None) -> "WatermarkValue":
-        """Return the stored value, or the type's default where nothing is stored."""
+    def initialize(cls, type_name: str, stored: str | None) -> "WatermarkValue":
+        """Return the stored value, or the type's default where nothing is stored.
+
+        The type is trimmed and read without regard to case. An unknown one keeps the stored value,
+        never advances, and is warned of.
+        """
+        kind = _KINDS.get(type_name.strip().lower(), WatermarkType.UNKNOWN)
+        if kind is WatermarkType.UNKNOWN:
+            known = ", ".join(_KINDS)
+            _LOGGER.warning("watermark type %r is unknown; use one of %s", type_name, known)
         return cls(kind, stored or _DEFAULTS.get(kind, ""))
 
     def advance(self, change_tracker: str) -> "WatermarkValue":
         """Return the later of this value and `change_tracker`."""
         other = WatermarkValue(self.type, change_tracker)
-        return other if other._order() > self._order() else self
+        return other if other.is_after(self) else self
 
-    def _order(self) -> tuple[int, int | str]:
+    def is_after(self, other: "WatermarkValue") -> bool:
+        """Compare by the type; raise ValueError where a text is not of that type."""
+        match self.type:
+            case WatermarkType.UNKNOWN:
+                return False
+            case WatermarkType.TOKEN:
+                return self.text != other.text
+            case _:
+                return self.order > other.order
+
+    def is_same(self, other: "WatermarkValue") -> bool:
+        """Tell whether both texts spell one value; unknown types have no values to compare."""
+        return self.type is not WatermarkType.UNKNOWN and self.order == other.order
+
+    @cached_property
+    def order(self) -> tuple[int, int | str]:
+        """What values of one type compare by; the beginning comes first."""
         if not self.text:
             return (0, 0)
         match self.type:
@@ -53,30 +109,22 @@ class WatermarkValue:
                 return (1, _ticks(self.text))
             case WatermarkType.INTEGER:
                 return (1, int(self.text))
-            case WatermarkType.TEXT:
+            case WatermarkType.TEXT | WatermarkType.TOKEN | WatermarkType.UNKNOWN:
                 return (1, self.text)
 
 
 def _ticks(text: str) -> int:
     """Return 100-nanosecond ticks since year 1, UTC; a time without offset is UTC."""
-    seconds_text, digits, zone = _split_fraction(text)
-    moment = datetime.fromisoformat(seconds_text)
-    offset = datetime.fromisoformat(f"2000-01-01T00:00:00{zone}").utcoffset() if zone else None
-    # Subtract as integers: year 1 with a positive offset lies before what datetime can hold.
-    since = moment.replace(tzinfo=UTC) - datetime(1, 1, 1, tzinfo=UTC)
-    seconds = since.days * 86_400 + since.seconds
-    if offset is not None:
-        seconds -= offset.days * 86_400 + offset.seconds
-    return seconds * _TICKS_PER_SECOND + int(f"{digits:0<7}"[:7])
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    # A difference, because year 1 with a positive offset lies before what UTC can hold.
+    since = moment - _BEGINNING
+    seconds = since.days * _SECONDS_PER_DAY + since.seconds
+    return seconds * _TICKS_PER_SECOND + since.microseconds * 10 + _seventh_digit(text)
 
 
-def _split_fraction(text: str) -> tuple[str, str, str]:
-    """Split an ISO 8601 time into whole seconds, fraction digits and zone."""
-    head, zone = text, ""
-    time_at = max(text.find("T"), text.find(" "))
-    if text.endswith(("Z", "z")):
-        head, zone = text[:-1], "+00:00"
-    elif time_at > 0 and (sign := max(text.rfind("+"), text.rfind("-"))) > time_at:
-        head, zone = text[:sign], text[sign:]
-    seconds, _, digits = head.partition(".")
-    return seconds, digits, zone
+def _seventh_digit(text: str) -> int:
+    """Return the fraction digit that Python's datetime leaves out and .NET writes."""
+    place = text.find(".") + _SEVENTH
+    return int(text[place]) if place >= _SEVENTH and text[place : place + 1].isdigit() else 0

@@ -5,7 +5,7 @@ Source: "Identity-based connections" in Microsoft's Azure Functions documentatio
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from delivery.errors import ConfigurationError
 
@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from azure.data.tables import TableServiceClient
     from azure.servicebus import ServiceBusClient
     from azure.storage.blob import BlobServiceClient
+
+#: Prefixes of app settings, resolved as the Functions host resolves them.
+SERVICE_BUS = "SYNC_SERVICE_BUS"
+STORAGE = "SYNC_STORAGE"
+
+#: The SDKs' own timeouts are minutes, and a function over its time ends the whole worker.
+_HTTP_OPTIONS = {"connection_timeout": 10, "read_timeout": 30, "retry_total": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +58,7 @@ def resolve(environ: Mapping[str, str], prefix: str, service: str) -> Connection
 
 
 def service_bus_client(
-    environ: Mapping[str, str], prefix: str, *, retry_total: int = 3
+    environ: Mapping[str, str], prefix: str = SERVICE_BUS, *, retry_total: int = 3
 ) -> "ServiceBusClient":
     """Return a client that has not connected yet; `retry_total` 0 leaves retries to the caller."""
     from azure.servicebus import ServiceBusClient  # noqa: PLC0415 - heavy: imported when used
@@ -65,26 +72,36 @@ def service_bus_client(
             )
 
 
-def blob_client(environ: Mapping[str, str], prefix: str) -> "BlobServiceClient":
-    """Return a client that has not connected yet."""
+def blob_client(
+    environ: Mapping[str, str],
+    prefix: str = STORAGE,
+    **options: Any,  # noqa: ANN401 - the SDK's own
+) -> "BlobServiceClient":
+    """Return a client that has not connected yet; `options` are the SDK's, over our timeouts."""
+    options = {**_HTTP_OPTIONS, **options}
     from azure.storage.blob import BlobServiceClient  # noqa: PLC0415 - heavy: imported when used
 
     match resolve(environ, prefix, "blobServiceUri"):
         case ConnectionString(text):
-            return BlobServiceClient.from_connection_string(text)
+            return BlobServiceClient.from_connection_string(text, **options)
         case Identity() as identity:
-            return BlobServiceClient(identity.address, credential=_credential(identity))
+            return BlobServiceClient(identity.address, credential=_credential(identity), **options)
 
 
-def table_client(environ: Mapping[str, str], prefix: str) -> "TableServiceClient":
-    """Return a client that has not connected yet."""
+def table_client(
+    environ: Mapping[str, str],
+    prefix: str = STORAGE,
+    **options: Any,  # noqa: ANN401 - the SDK's own
+) -> "TableServiceClient":
+    """Return a client that has not connected yet; `options` are the SDK's, over our timeouts."""
+    options = {**_HTTP_OPTIONS, **options}
     from azure.data.tables import TableServiceClient  # noqa: PLC0415 - heavy: imported when used
 
     match resolve(environ, prefix, "tableServiceUri"):
         case ConnectionString(text):
-            return TableServiceClient.from_connection_string(text)
+            return TableServiceClient.from_connection_string(text, **options)
         case Identity() as identity:
-            return TableServiceClient(identity.address, credential=_credential(identity))
+            return TableServiceClient(identity.address, credential=_credential(identity), **options)
 
 
 def _credential(identity: Identity) -> "TokenCredential":

@@ -1,88 +1,126 @@
-"""Loads the configuration from the blob container `configuration`."""
+"""Holds the configuration: one validated snapshot of the blob container `configuration`."""
 
+import logging
 import threading
-from contextlib import suppress
-from typing import TYPE_CHECKING
-
-import yaml
-from azure.core.exceptions import ResourceExistsError
-from pydantic import ValidationError
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Protocol
 
 from delivery.errors import ConfigurationError
 from models.configuration import Configuration
-from models.connection import Connection
-from models.job import Job
-from models.mapping import Mapping
+from services.configuration_files import FOLDERS, read_all
 
 if TYPE_CHECKING:
-    from azure.data.tables import TableClient
     from azure.storage.blob import ContainerClient
+
+_LOGGER = logging.getLogger(__name__)
 
 CONTAINER = "configuration"
 
-_FILE_TYPES = (".yaml", ".yml", ".json")
+#: How often messages of unknown jobs may make an instance look for a newer configuration.
+_RELOAD_INTERVAL = timedelta(seconds=10)
+
+_LOAD_ATTEMPTS = 3
+
+#: Blob names and their etags: equal ones mean an unchanged configuration.
+_Fingerprint = dict[str, str]
+
+
+class Store(Protocol):
+    """A part of the storage account that a service keeps its things in."""
+
+    def prepare_storage(self) -> None:
+        """Create what a new storage account lacks."""
+        ...
 
 
 class InitializationService:
     """Makes the configuration available, in the order storage, connections, mappings, jobs.
 
-    It is read once for the life of the process: after a change, restart the app.
+    A newer set of files replaces the snapshot only if it is valid as a whole; otherwise the last
+    good one stays and the error is logged. All methods are safe for several threads.
     """
 
-    def __init__(self, container: "ContainerClient", watermarks: "TableClient") -> None:
+    def __init__(
+        self,
+        container: "ContainerClient",
+        stores: Iterable[Store],
+        *,
+        now: Callable[[], datetime],
+    ) -> None:
         self._container = container
-        self._watermarks = watermarks
+        self._stores = stores
+        self._now = now
         self._lock = threading.Lock()
         self._configuration: Configuration | None = None
+        self._seen: _Fingerprint = {}
+        self._looked: datetime | None = None
 
     def ensure_initialized(self) -> Configuration:
-        """Return the configuration; raise ConfigurationError, which names file and remedy.
+        """Return the snapshot, loading it first where there is none.
 
-        A failed attempt is not remembered: the next call reads again.
+        Raise ConfigurationError, which names file and remedy, where the first load fails; a failed
+        attempt is not remembered.
         """
+        return self._configuration or self.refresh()
+
+    def refresh(self) -> Configuration:
+        """Return the snapshot after looking for newer files, as every detection run does."""
+        with self._lock:
+            return self._refresh()
+
+    def configuration_with_job(self, job_name: str) -> Configuration:
+        """Return the snapshot, refreshed where it does not know `job_name`.
+
+        It may still not know the job. Unknown jobs cause one look at most every ten seconds.
+        """
+        configuration = self.ensure_initialized()
+        if job_name in configuration.jobs:
+            return configuration
+        with self._lock:
+            recently = self._looked and self._now() - self._looked < _RELOAD_INTERVAL
+            if self._configuration is not None and recently:
+                return self._configuration
+            return self._refresh()
+
+    def _refresh(self) -> Configuration:
         if self._configuration is None:
-            with self._lock:
-                if self._configuration is None:
-                    self._configuration = self._load()
+            self._prepare_storage()
+        self._looked = self._now()
+        found = self._fingerprint()
+        if self._configuration is None:
+            self._configuration, self._seen = self._load(found)
+        elif found != self._seen:
+            # Remembered also when it is refused, so that the error is logged once.
+            self._seen = found
+            try:
+                self._configuration, self._seen = self._load(found)
+            except ConfigurationError:
+                _LOGGER.exception("the new configuration is refused; the last good one stays")
+            else:
+                _LOGGER.info("a new configuration is in force: %s", self._configuration)
         return self._configuration
 
-    def _load(self) -> Configuration:
-        self._prepare_storage()
-        return Configuration.of(
-            self._documents("connections", Connection),
-            self._documents("mappings", Mapping),
-            self._documents("jobs", Job),
-        )
+    def _load(self, found: _Fingerprint) -> tuple[Configuration, _Fingerprint]:
+        """Read the files; a set that changes while it is read is read again."""
+        for _ in range(_LOAD_ATTEMPTS):
+            contents = {name: self._container.download_blob(name).readall() for name in found}
+            if (after := self._fingerprint()) == found:
+                return read_all(CONTAINER, contents), found
+            found = after
+        msg = f"the container {CONTAINER!r} kept changing while it was read; it is read again later"
+        raise ConfigurationError(msg)
+
+    def _fingerprint(self) -> _Fingerprint:
+        return {
+            blob.name: blob.etag
+            for folder in FOLDERS
+            for blob in self._container.list_blobs(name_starts_with=f"{folder}/")
+        }
 
     def _prepare_storage(self) -> None:
         """Create what a new storage account lacks."""
-        with suppress(ResourceExistsError):
-            self._watermarks.create_table()
+        for store in self._stores:
+            store.prepare_storage()
         if not self._container.exists():
             self._container.create_container()
-
-    def _documents[D: (Connection, Mapping, Job)](self, folder: str, model: type[D]) -> list[D]:
-        names = self._container.list_blob_names(name_starts_with=f"{folder}/")
-        return [
-            read_document(name, self._container.download_blob(name).readall(), model)
-            for name in sorted(names)
-            if name.endswith(_FILE_TYPES)
-        ]
-
-
-def read_document[D: (Connection, Mapping, Job)](name: str, content: bytes, model: type[D]) -> D:
-    """Validate one file; raise ConfigurationError with file, path within it and remedy."""
-    try:
-        # JSON is a subset of YAML.
-        return model.model_validate(yaml.safe_load(content))
-    except yaml.YAMLError as error:
-        msg = f"{CONTAINER}/{name}: not YAML or JSON: {' '.join(str(error).split())}"
-        raise ConfigurationError(msg) from error
-    except ValidationError as error:
-        faults = "; ".join(
-            f"{'.'.join(map(str, fault['loc'])) or 'document'}: {fault['msg']}"
-            for fault in error.errors(include_input=False, include_url=False)
-        )
-        msg = f"{CONTAINER}/{name}: {faults}"
-        # The cause would quote the input, which may be a secret in the wrong place.
-        raise ConfigurationError(msg) from None

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Protocol, assert_never
 
-from delivery.errors import ConfigurationError
+from delivery.errors import ConfigurationError, RejectedError
 from models.connection import Connection
 from models.mapping import Mapping
 from models.queue_message import JobActionType, QueueMessage
 from services.initialization import InitializationService
+from services.payloads import PayloadService
 
 
 class TargetConnector(Protocol):
@@ -15,6 +16,10 @@ class TargetConnector(Protocol):
 
     def upsert(self, message: QueueMessage, mapping: Mapping) -> None:
         """Write the record: insert it, or update it where its key exists."""
+        ...
+
+    def delete(self, message: QueueMessage, mapping: Mapping) -> None:
+        """Remove the record; one that is gone already is fine."""
         ...
 
 
@@ -25,9 +30,11 @@ class ProcessQueueMessageService:
         self,
         initialization: InitializationService,
         *,
+        payloads: PayloadService,
         target_of: Callable[[Connection], TargetConnector],
     ) -> None:
         self._initialization = initialization
+        self._payloads = payloads
         self._target_of = target_of
 
     def execute(self, body: bytes) -> None:
@@ -35,8 +42,10 @@ class ProcessQueueMessageService:
 
         Raises a DeliveryError, or whatever the connector could not foresee.
         """
-        configuration = self._initialization.ensure_initialized()
-        message = QueueMessage.from_body(body)
+        message = QueueMessage.from_body(self._payloads.check_out(body))
+        if message.mapping_error is not None:
+            raise RejectedError(message.mapping_error)
+        configuration = self._initialization.configuration_with_job(message.job_name)
         job = configuration.jobs.get(message.job_name)
         if job is None:
             msg = (
@@ -45,8 +54,13 @@ class ProcessQueueMessageService:
             )
             raise ConfigurationError(msg)
         target = self._target_of(configuration.connections[job.target])
+        mapping = configuration.mapping_of(job)
         match message.action:
             case JobActionType.NEW_UPDATE:
-                target.upsert(message, configuration.mapping_of(job))
+                target.upsert(message, mapping)
+            case JobActionType.DELETE:
+                target.delete(message, mapping)
+            case JobActionType.TIME_STAMP:
+                return  # it says how far a source was read, and asks the target for nothing
             case _ as never:
                 assert_never(never)

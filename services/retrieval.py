@@ -1,80 +1,88 @@
 """Detection: reads the changes of every due job and sends them to the queues."""
 
 import logging
-from collections.abc import Callable, Iterator
-from datetime import datetime
-from typing import Protocol
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 from models.configuration import Configuration
-from models.connection import Connection
 from models.job import Job
-from models.mapping import Mapping
-from models.queue_message import QueueMessage
-from models.watermark import WatermarkValue
 from services.initialization import InitializationService
+from services.job_run import JobRunner, RunOptions
 from services.jobs import JobService
 from services.service_bus import ServiceBusService
-from services.watermarks import WatermarkService
 
 _LOGGER = logging.getLogger(__name__)
 
 
-class SourceConnector(Protocol):
-    """A system that changes are read from."""
-
-    def retrieve_changes(
-        self, mapping: Mapping, job: Job, watermark: WatermarkValue
-    ) -> Iterator[QueueMessage]:
-        """Yield what changed at or after `watermark`, in the order of the cursor."""
-        ...
-
-
 class ProcessJobsForRetrievalInOrderService:
-    """Runs the due jobs one after the other; one that fails does not stop those after it."""
+    """Runs the due jobs one after the other; one that fails does not stop those after it.
+
+    `budget` bounds a tick: a deployment may end a running execution at any moment, and what it
+    had read would be read again. The time left is shared evenly among the jobs left.
+    """
 
     def __init__(  # noqa: PLR0913 - one parameter a participant of the specification's diagram
         self,
         initialization: InitializationService,
         jobs: JobService,
-        watermarks: WatermarkService,
+        runner: JobRunner,
         *,
-        source_of: Callable[[Connection], SourceConnector],
         open_service_bus: Callable[[], ServiceBusService],
+        budget: timedelta,
         now: Callable[[], datetime],
     ) -> None:
         self._initialization = initialization
         self._jobs = jobs
-        self._watermarks = watermarks
-        self._source_of = source_of
+        self._runner = runner
         self._open_service_bus = open_service_bus
+        self._budget = budget
         self._now = now
 
     def execute(self) -> None:
         """Run every due job; a job's failure is logged with its cause."""
-        configuration = self._initialization.ensure_initialized()
+        configuration = self._initialization.refresh()
+        start = self._now()
+        due = self._jobs.get_jobs_to_run(configuration, start)
+        unfinished: set[str] = set()
         with self._open_service_bus() as service_bus:
-            for job in self._jobs.get_jobs_to_run(configuration):
-                try:
-                    count = self._run(job, configuration, service_bus)
-                except Exception:
-                    # Its watermark stays as it was: the next run reads the same changes again.
-                    service_bus.discard()
-                    _LOGGER.exception("job %s failed; its watermark is unchanged", job.name)
-                else:
-                    _LOGGER.info("job %s: %d changes detected and sent", job.name, count)
+            for position, job in enumerate(due):
+                if waits_for := sorted(unfinished.intersection(job.depends_on)):
+                    _LOGGER.warning(
+                        "job %s skipped: %s did not finish in this tick", job.name, waits_for[0]
+                    )
+                    unfinished.add(job.name)
+                    continue
+                share = self._share(start, len(due) - position)
+                if not self._run(job, configuration, service_bus, share):
+                    unfinished.add(job.name)
 
-    def _run(self, job: Job, configuration: Configuration, service_bus: ServiceBusService) -> int:
+    def _share(self, start: datetime, jobs_left: int) -> datetime:
+        """Return when the next of the jobs that are left has used up its part of the time left."""
+        now = self._now()
+        return now + (start + self._budget - now) / jobs_left
+
+    def _run(
+        self,
+        job: Job,
+        configuration: Configuration,
+        service_bus: ServiceBusService,
+        share: datetime,
+    ) -> bool:
+        """Return whether the job read its source to the end."""
         started = self._now()
-        stored = self._watermarks.get_watermark_by_job_name(job.name)
-        watermark = WatermarkValue.initialize(job.watermark.type, stored.watermark)
-        source = self._source_of(configuration.connections[job.source])
-        count = 0
-        changes = source.retrieve_changes(configuration.mapping_of(job), job, watermark)
-        for message in changes:
-            service_bus.add_message_or_send(message, job.priority)
-            watermark = watermark.advance(message.change_tracker)
-            count += 1
-        # Everything is with the broker before the watermark says that it was read.
-        service_bus.flush_batch()
-        self._watermarks.update_watermark_by_job_name(job.name, watermark.text, started)
-        return count
+        options = RunOptions(must_stop=lambda: self._now() >= share)
+        try:
+            run = self._runner.run(job, configuration, service_bus, options, started)
+        except Exception:
+            # Its watermark stays as it was: the next run reads the same changes again.
+            service_bus.discard()
+            _LOGGER.exception("job %s failed; its watermark is unchanged", job.name)
+            return False
+        _LOGGER.info(
+            "job %s: %d changes detected, %d sent%s",
+            job.name,
+            run.detected,
+            run.sent,
+            "" if run.finished else "; its time is up, it goes on at the next tick",
+        )
+        return run.finished

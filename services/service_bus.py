@@ -8,13 +8,15 @@ from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from delivery.errors import RejectedError
-from models.job import Priority
-from models.queue_message import QueueMessage, message_id
 from models.queues import PROCESSING_QUEUES
 from services.broker_limits import MESSAGES_PER_BATCH
+from services.outgoing import OutgoingMessage
+from services.payloads import PayloadService
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusClient, ServiceBusMessageBatch, ServiceBusSender
+
+    from models.job import Priority
 
 
 class ServiceBusService:
@@ -24,8 +26,9 @@ class ServiceBusService:
     block closes the links; what was added and not flushed is not sent.
     """
 
-    def __init__(self, client: "ServiceBusClient") -> None:
+    def __init__(self, client: "ServiceBusClient", payloads: PayloadService) -> None:
         self._client = client
+        self._payloads = payloads
         self._batches: dict[Priority, _Batch] = {}
 
     def __enter__(self) -> Self:
@@ -41,15 +44,17 @@ class ServiceBusService:
             batch.close()
         self._client.close()
 
-    def add_message_or_send(self, message: QueueMessage, priority: Priority) -> None:
+    def add_message_or_send(self, message: OutgoingMessage) -> None:
         """Add `message` to its priority's batch; a full batch is sent first.
 
         Raise RejectedError where the message alone is larger than the queue takes.
         """
-        if priority not in self._batches:
-            sender = self._client.get_queue_sender(PROCESSING_QUEUES[priority])
-            self._batches[priority] = _Batch(sender)
-        self._batches[priority].add(message)
+        batch = self._batches.get(message.priority)
+        if batch is None:
+            sender = self._client.get_queue_sender(PROCESSING_QUEUES[message.priority])
+            batch = self._batches[message.priority] = _Batch(sender)
+        body = self._payloads.check_in(message.message_id, message.body)
+        batch.add(to_service_bus(message, body), message)
 
     def flush_batch(self) -> None:
         """Send what has been added; on return, the broker has accepted all of it."""
@@ -70,10 +75,9 @@ class _Batch:
         self._messages: ServiceBusMessageBatch | None = None
         self._count = 0
 
-    def add(self, message: QueueMessage) -> None:
+    def add(self, encoded: ServiceBusMessage, message: OutgoingMessage) -> None:
         if self._count == MESSAGES_PER_BATCH:
             self.send()
-        encoded = to_service_bus(message)
         try:
             self._open().add_message(encoded)
         except MessageSizeExceededError:
@@ -98,24 +102,23 @@ class _Batch:
             self._messages = self._sender.create_message_batch()
         return self._messages
 
-    def _add_alone(self, encoded: ServiceBusMessage, message: QueueMessage) -> None:
+    def _add_alone(self, encoded: ServiceBusMessage, message: OutgoingMessage) -> None:
         try:
             self._open().add_message(encoded)
         except MessageSizeExceededError as error:
             msg = (
                 f"job {message.job_name!r}, record {message.source_key!r}: the message is larger "
-                "than the queue takes; map fewer or shorter fields"
+                "than the queue takes; shorten the key"
             )
             raise RejectedError(msg) from error
 
 
-def to_service_bus(message: QueueMessage) -> ServiceBusMessage:
+def to_service_bus(message: OutgoingMessage, body: bytes) -> ServiceBusMessage:
     """Return the message as it goes to the broker, with the properties that the mover needs."""
-    body = message.to_body()
     return ServiceBusMessage(
         body,
         content_type="application/json",
-        message_id=message_id(message.job_name, message.source_key, message.change_tracker, body),
+        message_id=message.message_id,
         application_properties=application_properties(
             {"JobName": message.job_name, "SourceKey": message.source_key}
         ),

@@ -3,20 +3,35 @@
 The logic of the value is in `models.watermark`; this only stores it.
 """
 
+import hashlib
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
-from azure.core.exceptions import ResourceNotFoundError
+from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.data.tables import UpdateMode
+
+from models.boundary import Boundary
 
 if TYPE_CHECKING:
     from azure.data.tables import TableClient
+    from azure.storage.blob import ContainerClient
+
+_LOGGER = logging.getLogger(__name__)
 
 TABLE = "watermarks"
 
+#: Where boundaries go that are too large for their row.
+BOUNDARIES = "boundaries"
+
 _PARTITION = "watermark"
+
+#: A text property of Azure Tables holds 64 KB, which is this many characters in UTF-16.
+_TEXT_PROPERTY_CHARACTERS = 32_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,38 +46,99 @@ class WatermarkService:
     """Reads and writes rows without etags: the last writer wins.
 
     `ExecuteJob` may run beside the timer; a stale value is always an older one, which leads to
-    repeats, never to gaps.
+    repeats, never to gaps. Every write is a merge of the columns that it is about.
     """
 
-    def __init__(self, table: "TableClient") -> None:
+    def __init__(self, table: "TableClient", boundaries: "ContainerClient") -> None:
         self._table = table
+        self._boundaries = boundaries
+
+    def prepare_storage(self) -> None:
+        """Create what a new storage account lacks."""
+        with suppress(ResourceExistsError):
+            self._table.create_table()
+        if not self._boundaries.exists():
+            self._boundaries.create_container()
 
     def get_watermark_by_job_name(self, job_name: str) -> StoredWatermark:
         """Return the row of `job_name`, or an empty one that is not stored."""
-        try:
-            row = self._table.get_entity(_PARTITION, row_key(job_name))
-        except ResourceNotFoundError:
-            return StoredWatermark()
-        return _from_row(row)
+        return _from_row(self._row(job_name))
 
     def get_all_watermarks(self) -> dict[str, StoredWatermark]:
         """Return all rows by job name, with one query over the partition."""
-        rows = self._table.query_entities(f"PartitionKey eq '{_PARTITION}'")
-        return {job_name_of(row["RowKey"]): _from_row(row) for row in rows}
+        return {job_name_of(row["RowKey"]): _from_row(row) for row in self._rows()}
+
+    def get_boundary(self, job_name: str, watermark: str) -> Boundary:
+        """Return what was sent at `watermark`; empty where something else is kept, or nothing.
+
+        A boundary that is lost or unreadable costs repeats, so it never fails a run.
+        """
+        row = self._row(job_name)
+        try:
+            boundary = self._read_boundary(row)
+        except (ValueError, ResourceNotFoundError):
+            _LOGGER.warning("job %s: its boundary is lost; changes at it repeat once", job_name)
+            boundary = None
+        if boundary is None or boundary.value != watermark:
+            return Boundary(watermark)
+        return boundary
 
     def update_watermark_by_job_name(
-        self, job_name: str, watermark: str, last_cron_run: datetime
+        self,
+        job_name: str,
+        watermark: str,
+        boundary: Boundary,
+        last_cron_run: datetime | None,
     ) -> None:
-        """Merge both columns into the job's row; other columns keep what they hold."""
-        self._table.upsert_entity(
-            {
-                "PartitionKey": _PARTITION,
-                "RowKey": row_key(job_name),
-                "Watermark": watermark,
-                "LastCronRun": last_cron_run,
-            },
-            mode=UpdateMode.MERGE,
-        )
+        """Write where a run arrived; `last_cron_run` is left as it is where it is None."""
+        row: dict[str, Any] = {"Watermark": watermark, **self._boundary_columns(job_name, boundary)}
+        if last_cron_run is not None:
+            row["LastCronRun"] = last_cron_run
+        before = self._row(job_name).get("BoundaryBlob")
+        self._merge(job_name, row)
+        if before and before != row["BoundaryBlob"]:
+            self._forget_blob(before)
+
+    def set_watermark(self, job_name: str, watermark: str) -> None:
+        """Write a watermark by hand, also before the first run; an empty one starts over."""
+        self._merge(job_name, {"Watermark": watermark, "Boundary": "", "BoundaryBlob": ""})
+
+    def _row(self, job_name: str) -> dict[str, Any]:
+        try:
+            return self._table.get_entity(_PARTITION, row_key(job_name))
+        except ResourceNotFoundError:
+            return {}
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        # The SDK follows continuation tokens, also behind an empty page.
+        yield from self._table.query_entities(f"PartitionKey eq '{_PARTITION}'")
+
+    def _merge(self, job_name: str, columns: dict[str, Any]) -> None:
+        keys = {"PartitionKey": _PARTITION, "RowKey": row_key(job_name)}
+        self._table.upsert_entity({**keys, **columns}, mode=UpdateMode.MERGE)
+
+    def _read_boundary(self, row: dict[str, Any]) -> Boundary | None:
+        if text := row.get("Boundary"):
+            return Boundary.decode(text)
+        if blob := row.get("BoundaryBlob"):
+            return Boundary.decode(self._boundaries.download_blob(blob).readall().decode())
+        return None
+
+    def _boundary_columns(self, job_name: str, boundary: Boundary) -> dict[str, str]:
+        text = boundary.encode()
+        if len(text) <= _TEXT_PROPERTY_CHARACTERS:
+            return {"Boundary": text, "BoundaryBlob": ""}
+        # A new name for each content: the row decides which one counts.
+        content = text.encode()
+        blob = f"{row_key(job_name)}/{hashlib.sha256(content).hexdigest()}"
+        self._boundaries.upload_blob(blob, content, overwrite=True)
+        return {"Boundary": "", "BoundaryBlob": blob}
+
+    def _forget_blob(self, blob: str) -> None:
+        try:
+            self._boundaries.delete_blob(blob)
+        except ResourceNotFoundError:
+            return  # a run beside this one was faster
 
 
 def row_key(job_name: str) -> str:

@@ -7,7 +7,7 @@ from models.configuration import Configuration
 from models.connection import Connection
 from models.job import Job
 from models.mapping import Mapping
-from models.queue_message import QueueMessage
+from models.queue_message import JobActionType, QueueMessage
 from services.queue_items import Delivery
 
 
@@ -52,18 +52,16 @@ def a_configuration(*jobs: Job) -> Configuration:
 
 
 def a_message(**changes: Any) -> QueueMessage:
-    return QueueMessage.model_validate(
-        {
-            "job_name": "customers-to-erp",
-            "action": "NewUpdate",
-            "source_key": "D1",
-            "change_tracker": "2026-11-30T10:00:00+00:00",
-            "keys": {"partner_number": "D1"},
-            "fields": {"partner_name": "Müller"},
-            **changes,
-        },
-        strict=False,
-    )
+    values = {
+        "job_name": "customers-to-erp",
+        "action": JobActionType.NEW_UPDATE,
+        "source_key": "D1",
+        "change_tracker": "2026-11-30T10:00:00+00:00",
+        "keys": {"partner_number": "D1"},
+        "fields": {"partner_name": "Müller"},
+        **changes,
+    }
+    return QueueMessage(**values)
 
 
 def a_delivery(**changes: Any) -> Delivery:

@@ -1,4 +1,4 @@
-"""`python -m devstack.demo`: one table of the CRM to one of the ERP.
+"""`python -m devstack.demo`: customers and orders of a CRM to an ERP.
 
 Everything on the way is the code that runs in Azure; only the servers are local.
 """
@@ -26,15 +26,19 @@ def main() -> int:
 def _run(folder: Path, customers: int) -> None:
     say("starting PostgreSQL, Azurite and the Service Bus emulator")
     with demo_stack(folder) as (stack, databases):
+        orders = 2 * customers
         databases.insert_customers(1, customers)
-        say(f"the CRM holds {customers} customers, the ERP none; starting the Functions host")
+        databases.insert_orders(1, orders, customers=customers)
+        say(f"the CRM holds {customers} customers and {orders} orders, the ERP nothing")
+        say("starting the Functions host")
         stack.host.start()
-        _follow("initial load", customers, databases, stack)
+        _follow("initial load", customers + orders, databases, stack)
         changed = customers // 10
         databases.update_customers(changed)
         databases.insert_customers(customers + 1, changed)
-        say(f"the CRM changes: {changed} customers updated, {changed} new")
-        _follow("changes", 2 * changed, databases, stack)
+        databases.delete_orders(changed)
+        say(f"the CRM changes: {changed} customers moved, {changed} new, {changed} orders deleted")
+        _follow("changes", 3 * changed, databases, stack)
         say("both databases agree, row by row")
 
 
@@ -42,7 +46,10 @@ def _follow(what: str, records: int, databases: Databases, stack: Stack) -> None
     started = time.monotonic()
 
     def report(difference: Difference) -> None:
-        say(f"{what}: {difference.missing} records missing, {difference.different} different")
+        say(
+            f"{what}: {difference.missing} records missing, {difference.different} different, "
+            f"{difference.surplus} too many"
+        )
 
     wait_until_equal(databases, stack, seconds=_PATIENCE_SECONDS, report=report)
     say(f"{what}: {records} records in {time.monotonic() - started:.1f} s")

@@ -1,11 +1,10 @@
-"""The two databases of the demonstration: tables, records, changes and the comparison."""
+"""The two databases of the demonstration: tables, changes and the comparison."""
 
-import random
 from dataclasses import dataclass
-from datetime import date, timedelta
-from decimal import Decimal
 
 import psycopg
+
+from devstack.demo.records import a_customer, an_order
 
 _CRM = """
 CREATE TABLE customer (
@@ -20,9 +19,29 @@ CREATE TABLE customer (
     modified_at     timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX ON customer (modified_at, customer_number);
+CREATE TABLE customer_order (
+    order_number    text PRIMARY KEY,
+    customer_number text NOT NULL REFERENCES customer,
+    ordered_on      date NOT NULL,
+    amount          numeric(15, 2) NOT NULL,
+    status          integer NOT NULL,
+    note            text,
+    modified_at     timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX ON customer_order (modified_at, order_number);
+CREATE TABLE deleted_order (
+    order_number text NOT NULL,
+    deleted_at   timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX ON deleted_order (deleted_at, order_number);
+
 CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN NEW.modified_at = clock_timestamp(); RETURN NEW; END $$;
 CREATE TRIGGER touch BEFORE UPDATE ON customer FOR EACH ROW EXECUTE FUNCTION touch();
+CREATE TRIGGER touch BEFORE UPDATE ON customer_order FOR EACH ROW EXECUTE FUNCTION touch();
+CREATE FUNCTION bury() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN INSERT INTO deleted_order VALUES (OLD.order_number); RETURN OLD; END $$;
+CREATE TRIGGER bury BEFORE DELETE ON customer_order FOR EACH ROW EXECUTE FUNCTION bury();
 """
 
 _ERP = """
@@ -36,69 +55,71 @@ CREATE TABLE business_partner (
     partner_since  date NOT NULL,
     is_active      boolean NOT NULL
 );
+CREATE TABLE sales_order (
+    document_number text PRIMARY KEY,
+    partner_number  text NOT NULL,
+    document_date   date NOT NULL,
+    amount          numeric(15, 2) NOT NULL,
+    status          text NOT NULL,
+    note            text
+);
 """
 
-_INSERT = """
+_INSERT_CUSTOMER = """
 INSERT INTO customer (customer_number, name, street, postal_code, city, credit_limit,
                       customer_since, is_active)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 """
+_INSERT_ORDER = """
+INSERT INTO customer_order (order_number, customer_number, ordered_on, amount, status, note)
+VALUES (%s, %s, %s, %s, %s, %s)
+"""
 
-_COMPARED = "name, street, postal_code, city, credit_limit"
-_CRM_ROWS = f"SELECT customer_number, {_COMPARED}, customer_since, is_active FROM customer"  # noqa: S608 - constants
-_ERP_ROWS = f"SELECT partner_number, {_COMPARED}, partner_since, is_active FROM business_partner"  # noqa: S608 - constants
-
-_FAMILIES = [
-    "Müller",
-    "Schäfer",
-    "Groß",
-    "Öztürk",
-    "Yıldız",
-    "Weiß",
-    "Jäger",
-    "Böhm",
-    "Krüger",
-    "Hübner",
-    "Voß",
-    "Çelik",
-]
-_TRADES = [
-    "Maschinenbau",
-    "Gießerei",
-    "Bäckerei",
-    "Druckerei",
-    "Möbel",
-    "Großhandel",
-    "Spedition",
-    "Elektro",
-]
-_FORMS = ("GmbH", "AG", "KG", "e. K.", "GmbH & Co. KG", "OHG")
-_STREETS = ("Hauptstraße", "Königsallee", "Mühlweg", "Straße des 17. Juni", "Goethestraße")
-_PLACES = (
-    ("10115", "Berlin"),
-    ("50667", "Köln"),
-    ("80331", "München"),
-    ("40213", "Düsseldorf"),
-    ("97070", "Würzburg"),
-    ("01067", "Dresden"),
+#: What must be the same on both sides: the query of the CRM says what the ERP should hold.
+_PAIRS = (
+    (
+        """
+        SELECT customer_number, name, street, postal_code, city, credit_limit, customer_since,
+               is_active
+        FROM customer
+        """,
+        """
+        SELECT partner_number, name, street, postal_code, city, credit_limit, partner_since,
+               is_active
+        FROM business_partner
+        """,
+    ),
+    (
+        """
+        SELECT order_number, customer_number, ordered_on, amount,
+               (ARRAY['Open', 'Released', 'Shipped'])[status + 1], nullif(trim(note), '')
+        FROM customer_order
+        """,
+        """
+        SELECT document_number, partner_number, document_date, amount, status, note
+        FROM sales_order
+        """,
+    ),
 )
-
-_WITH_STREET = 0.9
-_ACTIVE = 0.95
-
-Row = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """How far the ERP is from the CRM, in records."""
 
-    missing: int
-    different: int
-    surplus: int
+    missing: int = 0
+    different: int = 0
+    surplus: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.missing or self.different or self.surplus)
+
+    def __add__(self, other: "Difference") -> "Difference":
+        return Difference(
+            self.missing + other.missing,
+            self.different + other.different,
+            self.surplus + other.surplus,
+        )
 
 
 class Databases:
@@ -117,7 +138,13 @@ class Databases:
         """Insert `count` customers, numbered from `first`; the same number is the same customer."""
         rows = [a_customer(number) for number in range(first, first + count)]
         with self._crm.cursor() as cursor:
-            cursor.executemany(_INSERT, rows)
+            cursor.executemany(_INSERT_CUSTOMER, rows)
+
+    def insert_orders(self, first: int, count: int, *, customers: int) -> None:
+        """Insert `count` orders of the first `customers` customers, numbered from `first`."""
+        rows = [an_order(number, customers) for number in range(first, first + count)]
+        with self._crm.cursor() as cursor:
+            cursor.executemany(_INSERT_ORDER, rows)
 
     def update_customers(self, count: int) -> None:
         """Move the first `count` customers to another street and raise their credit limit."""
@@ -131,10 +158,24 @@ class Databases:
             [count],
         )
 
+    def delete_orders(self, count: int) -> None:
+        """Delete the first `count` orders."""
+        self._crm.execute(
+            """
+            DELETE FROM customer_order WHERE order_number IN (
+                SELECT order_number FROM customer_order ORDER BY order_number LIMIT %s
+            )
+            """,
+            [count],
+        )
+
     def compare(self) -> Difference:
         """Compare both databases row by row, value by value."""
-        wanted = {row[0]: row for row in self._crm.execute(_CRM_ROWS)}
-        found = {row[0]: row for row in self._erp.execute(_ERP_ROWS)}
+        return sum((self._compare(*pair) for pair in _PAIRS), start=Difference())
+
+    def _compare(self, crm_query: str, erp_query: str) -> Difference:
+        wanted = {row[0]: row for row in self._crm.execute(crm_query)}
+        found = {row[0]: row for row in self._erp.execute(erp_query)}
         return Difference(
             missing=len(wanted.keys() - found.keys()),
             different=sum(found[key] != wanted[key] for key in wanted.keys() & found.keys()),
@@ -142,7 +183,7 @@ class Databases:
         )
 
     def count_partners(self) -> int:
-        """Return how many records the ERP holds."""
+        """Return how many customers the ERP holds."""
         [(count,)] = self._erp.execute("SELECT count(*) FROM business_partner").fetchall()
         return int(count)
 
@@ -150,27 +191,3 @@ class Databases:
         """Close both connections."""
         self._crm.close()
         self._erp.close()
-
-
-def a_customer(number: int) -> Row:
-    """Return customer `number`; umlauts, cents, missing streets and dates before 1970 occur."""
-    choose = random.Random(number)  # noqa: S311 - demonstration data, the same at every run
-    postal_code, city = choose.choice(_PLACES)
-    name = f"{choose.choice(_FAMILIES)} {choose.choice(_TRADES)} {choose.choice(_FORMS)}"
-    street = (
-        f"{choose.choice(_STREETS)} {choose.randint(1, 200)}"
-        if choose.random() < _WITH_STREET
-        else None
-    )
-    since = date(1949, 5, 23) + timedelta(days=choose.randint(0, 28_000))
-    limit = Decimal(choose.randint(0, 10_000_000)) / 100
-    return (
-        f"D{number:06}",
-        name,
-        street,
-        postal_code,
-        city,
-        limit,
-        since,
-        choose.random() < _ACTIVE,
-    )

@@ -3,35 +3,54 @@
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from connectors.base import ConnectorBase
-from delivery.errors import ConfigurationError, RejectedError
+from delivery.errors import ConfigurationError, RejectedError, TransitiveError
+from models.filter import Filter
+from models.job import Job
 from models.mapping import Mapping
-from models.queue_message import QueueMessage
+from models.queue_message import JobActionType, QueueMessage
 from models.watermark import WatermarkType, WatermarkValue
 from tests.builders import a_job, a_mapping, a_message
 
-MAPPING = a_mapping(
-    fields=[
-        {"source": "name", "target": "partner_name"},
-        {"source": "credit", "target": "partner_credit"},
-    ]
+FIELDS = [
+    {"source": "name", "target": "partner_name"},
+    {"source": "credit", "target": "partner_credit"},
+]
+MAPPING = a_mapping(fields=FIELDS)
+FLAGGED = a_mapping(fields=FIELDS, deletions={"field": "is_deleted"})
+TOMBSTONES = a_mapping(
+    fields=FIELDS, deletions={"entity": "customer_deleted", "cursor": "deleted_at"}
 )
 START = datetime(2026, 11, 30, 8, tzinfo=UTC)
 
 
+def at(minute: int) -> datetime:
+    return START + timedelta(minutes=minute)
+
+
 class RemoteSystem(ABC):
-    """A system to test against, with the entities `customer` and `partner`, both empty."""
+    """A system with the entities `customer`, `customer_deleted`, `country` and `partner`, empty.
+
+    `customer`: number, name, credit, country, is_deleted, modified_at. `customer_deleted`: number,
+    deleted_at. `country`: code, label. `partner`: partner_number, partner_name, partner_credit.
+    """
 
     connector: ConnectorBase
 
     @abstractmethod
-    def insert_customers(
-        self, rows: list[tuple[str, str | None, Decimal, datetime | None]]
-    ) -> None:
-        """Insert source records: number, name, credit, modified at."""
+    def insert(self, entity: str, *records: dict[str, Any]) -> None:
+        """Insert records; what one lacks is null, and false for `is_deleted`."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Remove all records."""
 
     @abstractmethod
     def partners(self) -> dict[str, tuple[str | None, Decimal | None]]:
@@ -40,67 +59,264 @@ class RemoteSystem(ABC):
 
 class ConnectorContract:
     def retrieve(
-        self, system: RemoteSystem, watermark: str = "", mapping: Mapping = MAPPING
+        self,
+        system: RemoteSystem,
+        watermark: str = "",
+        mapping: Mapping = MAPPING,
+        condition: object = None,
+        job: Job | None = None,
     ) -> list[QueueMessage]:
         start = WatermarkValue.initialize(WatermarkType.DATETIME, watermark)
-        return list(system.connector.retrieve_changes(mapping, a_job(), start))
+        parsed = (
+            None if condition is None else TypeAdapter[Filter](Filter).validate_python(condition)
+        )
+        return list(system.connector.retrieve_changes(mapping, job or a_job(), start, parsed))
+
+    def keys(self, messages: list[QueueMessage]) -> list[str]:
+        return [message.source_key for message in messages]
 
     def test_changes_come_in_the_order_of_the_cursor_over_several_pages(
         self, system: RemoteSystem
     ) -> None:
-        count = 25
-        system.insert_customers(
-            [
-                (f"D{n:02}", "Müller", Decimal("0.10"), START + timedelta(minutes=count - n))
-                for n in range(count)
-            ]
-        )
-        keys = [message.source_key for message in self.retrieve(system)]
-        assert keys == [f"D{n:02}" for n in reversed(range(count))]
+        records = [{"number": f"D{n:02}", "modified_at": at(25 - n)} for n in range(25)]
+        system.insert("customer", *records)
+        assert self.keys(self.retrieve(system)) == [f"D{n:02}" for n in reversed(range(25))]
 
     def test_records_of_one_cursor_value_are_all_read_whatever_the_page(
         self, system: RemoteSystem
     ) -> None:
         numbers = [f"D{n:02}" for n in range(25)]
-        system.insert_customers([(number, None, Decimal(1), START) for number in numbers])
-        assert [message.source_key for message in self.retrieve(system)] == numbers
+        system.insert("customer", *({"number": n, "modified_at": START} for n in numbers))
+        assert self.keys(self.retrieve(system)) == numbers
+
+    def test_id7_a_source_that_ends_on_a_full_page_is_read_to_its_end(
+        self, system: RemoteSystem
+    ) -> None:
+        system.insert("customer", *({"number": f"D{n}", "modified_at": at(n)} for n in range(10)))
+        assert len(self.retrieve(system)) == 10
 
     def test_a_record_at_the_watermark_itself_is_read(self, system: RemoteSystem) -> None:
-        system.insert_customers(
-            [
-                ("old", None, Decimal(1), START - timedelta(microseconds=1)),
-                ("edge", None, Decimal(1), START),
-                ("new", None, Decimal(1), START + timedelta(microseconds=1)),
-            ]
+        tick = timedelta(microseconds=1)
+        system.insert(
+            "customer",
+            {"number": "old", "modified_at": START - tick},
+            {"number": "edge", "modified_at": START},
+            {"number": "new", "modified_at": START + tick},
         )
-        keys = [message.source_key for message in self.retrieve(system, START.isoformat())]
-        assert keys == ["edge", "new"]
+        assert self.keys(self.retrieve(system, START.isoformat())) == ["edge", "new"]
 
-    def test_a_record_without_cursor_value_is_left_out(self, system: RemoteSystem) -> None:
-        system.insert_customers([("null", None, Decimal(1), None), ("D1", None, Decimal(1), START)])
-        assert [message.source_key for message in self.retrieve(system)] == ["D1"]
+    def test_id9_a_record_without_cursor_value_is_left_out(self, system: RemoteSystem) -> None:
+        system.insert("customer", {"number": "null"}, {"number": "D1", "modified_at": START})
+        assert self.keys(self.retrieve(system)) == ["D1"]
 
     def test_an_empty_source_yields_nothing(self, system: RemoteSystem) -> None:
         assert self.retrieve(system) == []
 
+    def test_a_change_tracker_reads_back_as_a_watermark(self, system: RemoteSystem) -> None:
+        system.insert("customer", *({"number": f"D{n}", "modified_at": at(n)} for n in range(5)))
+        third = self.retrieve(system)[2]
+        assert self.keys(self.retrieve(system, third.change_tracker)) == ["D2", "D3", "D4"]
+
+    def test_t1_the_first_watermark_reads_everything(self, system: RemoteSystem) -> None:
+        system.insert("customer", {"number": "D1", "modified_at": START})
+        for beginning in ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00+02:00"):
+            assert self.keys(self.retrieve(system, beginning)) == ["D1"]
+
+    def test_what_is_younger_than_the_delay_waits(self, system: RemoteSystem) -> None:
+        now = datetime.now(UTC)
+        system.insert(
+            "customer",
+            {"number": "old", "modified_at": now - timedelta(hours=2)},
+            {"number": "young", "modified_at": now},
+        )
+        cursor = {"field": "modified_at", "type": "datetime", "delay": "PT1H"}
+        assert self.keys(self.retrieve(system, job=a_job(watermark=cursor))) == ["old"]
+
+    @pytest.mark.parametrize(
+        ("condition", "expected"),
+        [
+            ({"field": "country", "operator": "equals", "value": "DE"}, ["D1", "D2"]),
+            ({"field": "country", "operator": "notEquals", "value": "DE"}, ["D3"]),
+            ({"field": "country", "operator": "isNull"}, ["D4"]),
+            ({"field": "country", "operator": "in", "value": ["AT", "CH"]}, ["D3"]),
+            ({"field": "name", "operator": "equals", "value": "O'Brien & Söhne #1"}, ["D2"]),
+            ({"field": "name", "operator": "equals", "value": "' OR 1=1 --"}, []),
+            ({"field": "credit", "operator": "greaterOrEqual", "value": "0.20"}, ["D2", "D3"]),
+            (
+                {"field": "modified_at", "operator": "less", "value": "2026-11-30T10:02:00+02:00"},
+                ["D1"],
+            ),
+            (
+                {
+                    "all": [
+                        {"field": "country", "operator": "isNotNull"},
+                        {
+                            "any": [
+                                {"field": "number", "operator": "equals", "value": "D1"},
+                                {"field": "credit", "operator": "greater", "value": "0.20"},
+                            ]
+                        },
+                    ]
+                },
+                ["D1", "D3"],
+            ),
+        ],
+    )
+    def test_a_filter_takes_what_it_says_and_nothing_of_it_is_text_of_a_query(
+        self, system: RemoteSystem, condition: object, expected: list[str]
+    ) -> None:
+        rows = [
+            ("D1", "DE", "Müller", "0.10"),
+            ("D2", "DE", "O'Brien & Söhne #1", "0.20"),
+            ("D3", "AT", "Huber", "0.30"),
+            ("D4", None, None, None),
+        ]
+        system.insert(
+            "customer",
+            *(
+                {
+                    "number": number,
+                    "country": country,
+                    "name": name,
+                    "credit": credit and Decimal(credit),
+                    "modified_at": at(place + 1),
+                }
+                for place, (number, country, name, credit) in enumerate(rows)
+            ),
+        )
+        assert self.keys(self.retrieve(system, condition=condition)) == expected
+
+    def test_a_flagged_record_is_a_deletion(self, system: RemoteSystem) -> None:
+        system.insert(
+            "customer",
+            {"number": "D1", "modified_at": at(1)},
+            {"number": "D2", "modified_at": at(2), "is_deleted": True},
+        )
+        kept, gone = self.retrieve(system, mapping=FLAGGED)
+        assert (kept.action, gone.action) == (JobActionType.NEW_UPDATE, JobActionType.DELETE)
+        assert (gone.keys, gone.fields) == ({"partner_number": "D2"}, {})
+
+    def test_tombstones_come_in_their_place_and_before_what_was_created_again(
+        self, system: RemoteSystem
+    ) -> None:
+        system.insert(
+            "customer",
+            {"number": "D1", "modified_at": at(1)},
+            {"number": "D2", "modified_at": at(3)},
+            *({"number": f"E{n:02}", "modified_at": at(10 + n)} for n in range(15)),
+        )
+        system.insert(
+            "customer_deleted",
+            {"number": "D0", "deleted_at": at(2)},
+            {"number": "D2", "deleted_at": at(3)},
+            {"number": "D9", "deleted_at": at(99)},
+        )
+        found = [(m.source_key, m.action.value) for m in self.retrieve(system, mapping=TOMBSTONES)]
+        assert found == [
+            ("D1", "NewUpdate"),
+            ("D0", "Delete"),
+            ("D2", "Delete"),
+            ("D2", "NewUpdate"),
+            *((f"E{n:02}", "NewUpdate") for n in range(15)),
+            ("D9", "Delete"),
+        ]
+
+    def test_a_source_reference_is_resolved_and_a_missing_one_is_told(
+        self, system: RemoteSystem
+    ) -> None:
+        mapping = a_mapping(
+            fields=[{"source": "country", "target": "partner_name"}],
+            resolvers=[
+                {
+                    "field": "partner_name",
+                    "at": "source",
+                    "entity": "country",
+                    "key": "code",
+                    "value": "label",
+                }
+            ],
+        )
+        system.insert("country", {"code": "DE", "label": "Deutschland"})
+        system.insert(
+            "customer",
+            {"number": "D1", "country": "DE", "modified_at": at(1)},
+            {"number": "D2", "country": "XX", "modified_at": at(2)},
+            {"number": "D3", "modified_at": at(3)},
+        )
+        known, unknown, empty = self.retrieve(system, mapping=mapping)
+        assert known.fields == {"partner_name": "Deutschland"}
+        assert empty.fields == {"partner_name": None}
+        assert unknown.source_key == "D2"
+        assert unknown.mapping_error is not None
+        assert "country" in unknown.mapping_error
+
+    def test_a_record_that_cannot_be_mapped_does_not_stop_its_neighbours(
+        self, system: RemoteSystem
+    ) -> None:
+        mapping = a_mapping(
+            fields=[{"source": "name", "target": "partner_credit"}],
+            operations=[{"field": "partner_credit", "number": {"locale": "de-DE"}}],
+        )
+        names = ["4.711,98", "secret", "10,00"]
+        system.insert(
+            "customer",
+            *(
+                {"number": f"D{n}", "name": name, "modified_at": at(n)}
+                for n, name in enumerate(names)
+            ),
+        )
+        first, second, third = self.retrieve(system, mapping=mapping)
+        assert first.fields == {"partner_credit": Decimal("4711.98")}
+        assert second.mapping_error is not None
+        assert "partner_credit" in second.mapping_error
+        assert "secret" not in second.mapping_error
+        assert third.fields == {"partner_credit": Decimal("10.00")}
+
     def test_a_change_arrives_in_the_target_value_by_value(self, system: RemoteSystem) -> None:
         credit = Decimal("12345678.10")
-        system.insert_customers([("D1", "Groß & Söhne", credit, START)])
+        system.insert(
+            "customer",
+            {"number": "D1", "name": "Groß & Söhne", "credit": credit, "modified_at": START},
+        )
         [message] = self.retrieve(system)
-        system.connector.upsert(message, MAPPING)
+        system.connector.upsert(QueueMessage.from_body(message.to_body()), MAPPING)
         assert system.partners() == {"D1": ("Groß & Söhne", credit)}
 
-    def test_a_second_upsert_replaces_the_first(self, system: RemoteSystem) -> None:
-        for name in ("Alt", None):
-            system.connector.upsert(
-                a_message(fields={"partner_name": name, "partner_credit": "1.50"}), MAPPING
-            )
-        assert system.partners() == {"D1": (None, Decimal("1.50"))}
+    def test_m3_null_clears_missing_leaves_and_empty_stays_empty(
+        self, system: RemoteSystem
+    ) -> None:
+        for fields in (
+            {"partner_name": "Alt", "partner_credit": "1.50"},
+            {"partner_credit": None},
+        ):
+            system.connector.upsert(a_message(fields=fields), MAPPING)
+        assert system.partners() == {"D1": ("Alt", None)}
+        system.connector.upsert(a_message(fields={"partner_name": ""}), MAPPING)
+        assert system.partners() == {"D1": ("", None)}
 
-    def test_a_mapping_of_keys_alone_can_be_written_twice(self, system: RemoteSystem) -> None:
+    def test_a_message_of_keys_alone_can_be_written_twice(self, system: RemoteSystem) -> None:
         for _ in range(2):
-            system.connector.upsert(a_message(fields={}), a_mapping(name="keys-only", fields=[]))
+            system.connector.upsert(a_message(fields={}), MAPPING)
         assert system.partners() == {"D1": (None, None)}
+
+    def test_id11_deleting_what_is_gone_already_is_fine(self, system: RemoteSystem) -> None:
+        system.connector.upsert(a_message(), MAPPING)
+        for _ in range(2):
+            system.connector.delete(a_message(action=JobActionType.DELETE, fields={}), MAPPING)
+        assert system.partners() == {}
+
+    def test_a_target_reference_is_resolved_and_a_missing_one_is_transitive(
+        self, system: RemoteSystem
+    ) -> None:
+        resolver = {"at": "target", "entity": "country", "key": "code", "value": "label"}
+        mapping = a_mapping(resolvers=[{"field": "partner_name", **resolver}])
+        message = a_message(fields={"partner_name": "DE"})
+        with pytest.raises(TransitiveError, match="'country'"):
+            system.connector.upsert(message, mapping)
+        assert system.partners() == {}
+        system.insert("country", {"code": "DE", "label": "Deutschland"})
+        system.connector.upsert(message, mapping)
+        assert system.partners() == {"D1": ("Deutschland", None)}
 
     def test_a_value_that_the_target_cannot_hold_is_rejected_without_quoting_it(
         self, system: RemoteSystem
@@ -117,6 +333,8 @@ class ConnectorContract:
         [
             ({"sourceEntity": "nowhere"}, "nowhere"),
             ({"fields": [{"source": "colour", "target": "partner_name"}]}, "colour"),
+            ({"deletions": {"field": "colour"}}, "colour"),
+            ({"deletions": {"entity": "nowhere", "cursor": "x"}}, "nowhere"),
         ],
     )
     def test_a_source_that_does_not_exist_is_named(
@@ -125,16 +343,42 @@ class ConnectorContract:
         with pytest.raises(ConfigurationError, match=name):
             self.retrieve(system, mapping=a_mapping(**change))
 
+    def test_a_filter_on_a_field_that_does_not_exist_is_named(self, system: RemoteSystem) -> None:
+        with pytest.raises(ConfigurationError, match="colour"):
+            self.retrieve(system, condition={"field": "colour", "operator": "isNull"})
+
     @pytest.mark.parametrize(
         ("change", "name"),
         [
             ({"targetEntity": "nowhere"}, "nowhere"),
-            ({"fields": [{"source": "name", "target": "colour"}]}, "colour"),
+            ({}, "colour"),
         ],
     )
     def test_a_target_that_does_not_exist_is_named(
         self, system: RemoteSystem, change: dict[str, object], name: str
     ) -> None:
-        mapping = a_mapping(name="wrong", **change)
+        message = a_message(fields={"colour": "red"})
         with pytest.raises(ConfigurationError, match=name):
-            system.connector.upsert(a_message(), mapping)
+            system.connector.upsert(message, a_mapping(**change))
+
+    @settings(
+        max_examples=25,
+        deadline=None,
+        suppress_health_check=[
+            HealthCheck.function_scoped_fixture,
+            HealthCheck.differing_executors,
+        ],
+    )
+    @given(minutes=st.lists(st.integers(0, 6), max_size=40), start=st.integers(0, 6))
+    def test_paging_reads_each_record_once_whatever_the_ties(
+        self, system: RemoteSystem, minutes: list[int], start: int
+    ) -> None:
+        system.clear()
+        numbers = {f"N{place:03}": minute for place, minute in enumerate(minutes)}
+        system.insert(
+            "customer",
+            *({"number": number, "modified_at": at(minute)} for number, minute in numbers.items()),
+        )
+        expected = sorted((m, n) for n, m in numbers.items() if m >= start)
+        found = self.keys(self.retrieve(system, at(start).isoformat()))
+        assert found == [number for _, number in expected]

@@ -1,9 +1,9 @@
 """The SQL connector on SQLite (no server) and on a real PostgreSQL."""
 
 from collections.abc import Iterator
-from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -19,41 +19,56 @@ _PAGE = 10  # smaller than what the contract reads, so that pages have borders
 
 class SqlSystem(RemoteSystem):
     def __init__(self, engine: sa.Engine) -> None:
-        self.engine = engine
         self.connector = SqlConnector(engine, page_size=_PAGE)
-        metadata = sa.MetaData()
-        self._customer = sa.Table(
+        self._engine = engine
+        self._tables = sa.MetaData()
+        text, moment, money = sa.Text, sa.DateTime(timezone=True), sa.Numeric(15, 2)
+        sa.Table(
             "customer",
-            metadata,
-            sa.Column("number", sa.Text, primary_key=True),
-            sa.Column("name", sa.Text),
-            sa.Column("credit", sa.Numeric(15, 2)),
-            sa.Column("modified_at", sa.DateTime(timezone=True)),
+            self._tables,
+            sa.Column("number", text, primary_key=True),
+            sa.Column("name", text),
+            sa.Column("credit", money),
+            sa.Column("country", text),
+            sa.Column("is_deleted", sa.Boolean, nullable=False),
+            sa.Column("modified_at", moment),
         )
-        self._partner = sa.Table(
+        sa.Table(
+            "customer_deleted",
+            self._tables,
+            sa.Column("number", text),
+            sa.Column("deleted_at", moment),
+        )
+        sa.Table("country", self._tables, sa.Column("code", text), sa.Column("label", text))
+        sa.Table(
             "partner",
-            metadata,
-            sa.Column("partner_number", sa.Text, primary_key=True),
-            sa.Column("partner_name", sa.Text),
-            sa.Column("partner_credit", sa.Numeric(15, 2)),
+            self._tables,
+            sa.Column("partner_number", text, primary_key=True),
+            sa.Column("partner_name", text),
+            sa.Column("partner_credit", money),
         )
-        metadata.drop_all(engine)
-        metadata.create_all(engine)
+        self._tables.drop_all(engine)
+        self._tables.create_all(engine)
 
-    def insert_customers(
-        self, rows: list[tuple[str, str | None, Decimal, datetime | None]]
-    ) -> None:
-        names = ("number", "name", "credit", "modified_at")
-        with self.engine.begin() as connection:
-            connection.execute(
-                sa.insert(self._customer), [dict(zip(names, row, strict=True)) for row in rows]
-            )
+    def insert(self, entity: str, *records: dict[str, Any]) -> None:
+        table = self._tables.tables[entity]
+        defaults = {column.name: None for column in table.c} | (
+            {"is_deleted": False} if entity == "customer" else {}
+        )
+        if records:
+            with self._engine.begin() as connection:
+                connection.execute(sa.insert(table), [defaults | record for record in records])
+
+    def clear(self) -> None:
+        with self._engine.begin() as connection:
+            for table in self._tables.tables.values():
+                connection.execute(sa.delete(table))
 
     def partners(self) -> dict[str, tuple[str | None, Decimal | None]]:
-        with self.engine.begin() as connection:
+        with self._engine.begin() as connection:
             return {
                 row.partner_number: (row.partner_name, row.partner_credit)
-                for row in connection.execute(sa.select(self._partner))
+                for row in connection.execute(sa.select(self._tables.tables["partner"]))
             }
 
 

@@ -9,13 +9,14 @@ import psycopg
 import pytest
 from azure.servicebus import ServiceBusReceivedMessage, ServiceBusSubQueue
 
+from composition import Composition
 from devstack.demo.databases import Databases
 from devstack.demo.scenario import demo_stack, wait_until_equal
 from devstack.processes import ROOT, kill
 from devstack.stack import Stack, run_folder
 from models.watermark import WatermarkType, WatermarkValue
-from services.azure_access import service_bus_client, table_client
-from services.watermarks import TABLE, StoredWatermark, WatermarkService
+from services.azure_access import service_bus_client
+from services.watermarks import StoredWatermark
 
 CHANGES = 2_000
 
@@ -124,7 +125,7 @@ def test_a_kill_in_the_middle_of_2000_changes_loses_none(
 
 
 def _peek_dead_letter(stack: Stack) -> ServiceBusReceivedMessage | None:
-    client = service_bus_client(stack.app_settings(), "SYNC_SERVICE_BUS")
+    client = service_bus_client(stack.app_settings())
     with (
         client,
         client.get_queue_receiver("sbqnormal", sub_queue=ServiceBusSubQueue.DEAD_LETTER) as queue,
@@ -134,9 +135,8 @@ def _peek_dead_letter(stack: Stack) -> ServiceBusReceivedMessage | None:
 
 
 def _watermark(stack: Stack) -> StoredWatermark:
-    with table_client(stack.app_settings(), "SYNC_STORAGE") as client:
-        service = WatermarkService(client.get_table_client(TABLE))
-        return service.get_watermark_by_job_name("customers-to-erp")
+    watermarks = Composition(stack.app_settings()).watermarks
+    return watermarks.get_watermark_by_job_name("customers-to-erp")
 
 
 def _other_than[T](old: T, new: T | None) -> T | None:

@@ -1,4 +1,6 @@
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import yaml
@@ -8,51 +10,134 @@ from models.configuration import Configuration
 from models.connection import Connection
 from models.job import Job
 from models.mapping import Mapping
-from services.initialization import read_document
-from services.jobs import JobService
+from services.configuration_files import read_all
+from services.jobs import in_order
 from tests.builders import a_configuration, a_connection, a_job, a_mapping
 
 CONNECTION = {"name": "crm", "system": "sql", "url": "${CRM_DATABASE_URL}"}
+MAPPING = {
+    "name": "customers",
+    "sourceEntity": "customer",
+    "targetEntity": "partner",
+    "keys": [{"source": "number", "target": "partner_number"}],
+}
+JOB = {
+    "name": "customers-to-erp",
+    "mapping": "customers",
+    "source": "crm",
+    "target": "crm",
+    "watermark": {"field": "modified_at", "type": "datetime"},
+}
+
+
+def files(**changes: dict[str, Any] | bytes) -> dict[str, bytes]:
+    """Return a set of three files; `connection`, `mapping` and `job` change one of them."""
+    return {
+        f"{kind}s/one.yaml": content
+        if isinstance(content := changes.get(kind, {}), bytes)
+        else yaml.safe_dump({**default, **content}).encode()
+        for kind, default in (("connection", CONNECTION), ("mapping", MAPPING), ("job", JOB))
+    }
+
+
+def faults(contents: dict[str, bytes]) -> list[str]:
+    with pytest.raises(ConfigurationError) as caught:
+        read_all("configuration", contents)
+    return str(caught.value).splitlines()
 
 
 @pytest.mark.parametrize("dump", [yaml.safe_dump, json.dumps])
-def test_yaml_and_json_files_read_alike(dump: object) -> None:
-    content = dump(CONNECTION).encode()  # type: ignore[operator]
-    assert read_document("connections/crm.yaml", content, Connection) == a_connection()
+def test_yaml_and_json_files_read_alike(dump: Callable[[object], str]) -> None:
+    contents = {
+        f"{name}s/x.json": dump(document).encode()
+        for name, document in (("connection", CONNECTION), ("mapping", MAPPING), ("job", JOB))
+    }
+    configuration = read_all("configuration", contents)
+    assert configuration.connections == {"crm": a_connection()}
+    assert list(configuration.jobs) == ["customers-to-erp"]
+
+
+def test_what_is_no_configuration_file_is_passed_over() -> None:
+    contents = {**files(), "README.md": b"hello", "jobs/notes.txt": b"{", "other/x.yaml": b"{"}
+    assert list(read_all("configuration", contents).jobs) == ["customers-to-erp"]
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("contents", "complaint"),
     [
-        (b"{unclosed", "not YAML or JSON"),
-        (b"", "document: "),
-        (b"- a list", "document: "),
-        (yaml.safe_dump({**CONNECTION, "colour": "red"}).encode(), "colour: "),
-        (yaml.safe_dump({**CONNECTION, "system": "sap"}).encode(), "system: "),
-        (yaml.safe_dump({"system": "sql"}).encode(), "name: "),
+        (files(job=b"{unclosed"), "configuration/jobs/one.yaml, line 1, column 10: "),
+        (files(job=b"\x80\x81"), "configuration/jobs/one.yaml: not a text in UTF-8"),
+        (files(job=b""), "configuration/jobs/one.yaml: document: "),
+        (files(job=b"- a list"), "configuration/jobs/one.yaml: document: "),
+        (
+            files(connection={"colour": "red"}),
+            "configuration/connections/one.yaml: colour is not known here; correct the name",
+        ),
+        (
+            files(connection={"system": "sap"}),
+            "configuration/connections/one.yaml: system: Input should be 'sql' (found 'sap')",
+        ),
+        (
+            files(mapping={"keys": [{"source": "a"}]}),
+            "configuration/mappings/one.yaml: keys.0.target is missing; add it",
+        ),
+        (
+            files(job={"schedule": "soon"}),
+            "configuration/jobs/one.yaml: document: cron expression 'soon': it has 1 fields",
+        ),
+        (
+            files(job={"schedule": "* * * * *", "timeZone": "Mars"}),
+            "configuration/jobs/one.yaml: document: time zone 'Mars' is not known",
+        ),
+        (
+            files(job={"filter": {"field": "a", "operator": "in", "value": 3}}),
+            "configuration/jobs/one.yaml: filter: the operator in takes a list of values",
+        ),
+        (
+            files(job={"filter": {"all": [{"any": []}]}}),
+            "configuration/jobs/one.yaml: filter.all.0.any: Tuple should have at least 1",
+        ),
     ],
 )
-def test_a_bad_file_is_named_with_the_path_in_it(content: bytes, complaint: str) -> None:
-    with pytest.raises(ConfigurationError) as caught:
-        read_document("connections/crm.yaml", content, Connection)
-    assert str(caught.value).startswith("configuration/connections/crm.yaml: ")
-    assert complaint in str(caught.value)
+def test_an_error_names_file_path_and_remedy(contents: dict[str, bytes], complaint: str) -> None:
+    [fault] = faults(contents)
+    assert fault.startswith(complaint)
+
+
+def test_every_fault_of_every_file_is_told_at_once() -> None:
+    contents = files(connection={"system": "sap", "colour": "red"}, job={"order": "x"})
+    assert len(faults(contents)) == 3
 
 
 @pytest.mark.parametrize(
-    "literal", ["postgresql://u:hunter2@h/d", "${a b}", "${}", "$NAME", "hunter2"]
+    "literal", ["postgresql://u:hunter2@h/d", "${hunter2 b}", "${}", "$hunter2", "hunter2", 31337]
 )
-def test_a_literal_secret_is_refused_and_never_quoted(literal: str) -> None:
-    content = yaml.safe_dump({**CONNECTION, "url": literal}).encode()
-    with pytest.raises(ConfigurationError, match="app setting NAME") as caught:
-        read_document("connections/crm.yaml", content, Connection)
-    assert "hunter2" not in str(caught.value)
+def test_a_literal_secret_is_refused_and_never_quoted(literal: object) -> None:
+    [fault] = faults(files(connection={"url": literal}))
+    assert "put the value into the app setting NAME" in fault
+    assert "hunter2" not in fault
+    assert "31337" not in fault
+
+
+def test_a_secret_beside_a_syntax_error_is_not_quoted() -> None:
+    [fault] = faults(files(connection=b"name: crm\nurl: postgresql://u:hunter2@h/d: x"))
+    assert "hunter2" not in fault
 
 
 @pytest.mark.parametrize("field", ["mapping", "source", "target"])
 def test_a_reference_to_nothing_names_job_field_and_choices(field: str) -> None:
     with pytest.raises(ConfigurationError, match=f"job 'customers-to-erp': {field} 'nowhere'"):
         a_configuration(a_job(**{field: "nowhere"}))
+
+
+def test_a_job_depends_on_jobs_that_exist_and_run_before_it() -> None:
+    with pytest.raises(ConfigurationError, match="dependsOn 'nowhere' does not exist"):
+        a_configuration(a_job(dependsOn=["nowhere"]))
+    first, second = a_job(name="a", order=5), a_job(name="b", order=4, dependsOn=["a"])
+    with pytest.raises(ConfigurationError, match="give 'a' a lower order than 4"):
+        a_configuration(first, second)
+    with pytest.raises(ConfigurationError, match="runs after it"):
+        a_configuration(a_job(dependsOn=["customers-to-erp"]))
 
 
 @pytest.mark.parametrize(
@@ -66,21 +151,18 @@ def test_a_reference_to_nothing_names_job_field_and_choices(field: str) -> None:
 def test_a_name_taken_twice_is_refused(
     connections: list[Connection], mappings: list[Mapping], jobs: list[Job]
 ) -> None:
-    with pytest.raises(ConfigurationError, match="rename one"):
+    with pytest.raises(ConfigurationError, match="rename all but one"):
         Configuration.of(connections, mappings, jobs)
 
 
-def test_a_target_field_written_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="partner_number are written twice"):
-        a_mapping(fields=[{"source": "name", "target": "partner_number"}])
-
-
-def test_jobs_run_by_order_then_name_and_disabled_ones_do_not() -> None:
+def test_jobs_run_by_order_then_name() -> None:
     configuration = a_configuration(
-        a_job(name="b", order=2),
-        a_job(name="c", order=1),
-        a_job(name="a", order=2),
-        a_job(name="off", enabled=False),
+        a_job(name="b", order=2), a_job(name="c", order=1), a_job(name="a", order=2)
     )
-    names = [job.name for job in JobService().get_jobs_to_run(configuration)]
-    assert names == ["c", "a", "b"]
+    assert [job.name for job in in_order(configuration)] == ["c", "a", "b"]
+
+
+def test_every_wrong_name_is_told_at_once() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        a_configuration(a_job(mapping="x", source="y", dependsOn=["z"]))
+    assert len(str(caught.value).splitlines()) == 3

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.values import from_text, to_key, to_value
 from delivery.errors import ConfigurationError
+from models.job import Priority
+from models.values import from_text, to_key, to_value
 from services.azure_access import ConnectionString, Identity, resolve
 from services.broker_limits import cut, cut_front
+from services.outgoing import OutgoingMessage
 from services.service_bus import application_properties, to_service_bus
 from services.watermarks import job_name_of, row_key
 from tests.builders import a_message
@@ -88,10 +90,10 @@ def test_null_properties_are_left_out() -> None:
 
 
 def test_a_message_carries_what_the_mover_needs() -> None:
-    message = to_service_bus(a_message())
+    message = to_service_bus(OutgoingMessage.of(a_message(), Priority.LOW), b"body")
     assert message.application_properties == {"JobName": "customers-to-erp", "SourceKey": "D1"}
     assert message.content_type == "application/json"
-    assert b"".join(message.body) == a_message().to_body()
+    assert b"".join(message.body) == b"body"
 
 
 @pytest.mark.parametrize(

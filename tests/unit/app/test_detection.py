@@ -1,132 +1,373 @@
 import logging
+from datetime import timedelta
 
+import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from delivery.errors import RejectedError
 from models.configuration import Configuration
 from models.job import Priority
-from models.queue_message import QueueMessage
+from models.queue_message import JobActionType, QueueMessage
+from services.job_run import JobRunner
 from services.jobs import JobService
+from services.outgoing import OutgoingMessage
+from services.payloads import LARGEST_BODY_BYTES, PayloadService
 from services.retrieval import ProcessJobsForRetrievalInOrderService
 from services.service_bus import ServiceBusService
 from services.watermarks import StoredWatermark, WatermarkService
 from tests.builders import a_configuration, a_job, a_message
 from tests.fakes import (
     NOW,
+    Clock,
     FixedInitialization,
     ListSource,
+    MemoryBlobs,
     MemoryServiceBus,
     MemoryTable,
 )
 
+JOB = "customers-to-erp"
+
+
+def at(second: int) -> str:
+    return f"2026-11-30T10:{second // 60:02}:{second % 60:02}+00:00"
+
 
 def messages(count: int, **changes: object) -> list[QueueMessage]:
-    return [
-        a_message(
-            source_key=f"D{number}",
-            change_tracker=f"2026-11-30T10:00:00.{number:06}+00:00",
-            **changes,
-        )
-        for number in range(count)
-    ]
+    return [a_message(source_key=f"D{n}", change_tracker=at(n), **changes) for n in range(count)]
 
 
 class Detection:
     """The retrieval service over fakes, with a source a connection."""
 
-    def __init__(self, configuration: Configuration, sources: dict[str, ListSource]) -> None:
+    def __init__(
+        self,
+        sources: dict[str, ListSource],
+        configuration: Configuration | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self.table = MemoryTable()
-        self.watermarks = WatermarkService(self.table)  # type: ignore[arg-type] # the fake's few methods
+        self.watermarks = WatermarkService(self.table, MemoryBlobs())  # type: ignore[arg-type] # the fakes' few methods
         self.bus = MemoryServiceBus()
+        self.payloads = MemoryBlobs()
         self._service = ProcessJobsForRetrievalInOrderService(
-            FixedInitialization(configuration),  # type: ignore[arg-type] # as above
-            JobService(),
-            self.watermarks,
-            source_of=lambda connection: sources[connection.name],
-            open_service_bus=lambda: ServiceBusService(self.bus),  # type: ignore[arg-type] # as above
-            now=lambda: NOW,
+            FixedInitialization(configuration or a_configuration()),  # type: ignore[arg-type] # as above
+            JobService(self.watermarks),
+            JobRunner(self.watermarks, source_of=lambda connection: sources[connection.name]),
+            open_service_bus=lambda: ServiceBusService(self.bus, PayloadService(self.payloads)),  # type: ignore[arg-type] # as above
+            budget=timedelta(minutes=5),
+            now=clock or Clock(),
         )
 
     def run(self) -> None:
         self._service.execute()
 
+    def stored(self, job: str = JOB) -> StoredWatermark:
+        return self.watermarks.get_watermark_by_job_name(job)
+
+    def batches(self, queue: str = "sbqnormal") -> list[int]:
+        return [len(batch) for batch in self.bus.sent.get(queue, [])]
+
+    def sent(self) -> list[str]:
+        """Return the source keys of everything that was sent, in order."""
+        return [
+            message.application_properties["SourceKey"]
+            for batches in self.bus.sent.values()
+            for batch in batches
+            for message in batch
+        ]
+
 
 def test_changes_go_out_in_batches_of_200_and_then_the_watermark_is_written() -> None:
-    detection = Detection(a_configuration(), {"crm": ListSource(messages(401))})
+    detection = Detection({"crm": ListSource(messages(401))})
     detection.run()
-    assert [len(batch) for batch in detection.bus.sent["sbqnormal"]] == [200, 200, 1]
-    stored = detection.watermarks.get_watermark_by_job_name("customers-to-erp")
-    assert stored == StoredWatermark("2026-11-30T10:00:00.000400+00:00", NOW)
+    assert detection.batches() == [200, 200, 1]
+    assert detection.stored() == StoredWatermark(at(400), NOW)
 
 
 def test_the_next_run_reads_from_the_stored_watermark() -> None:
     source = ListSource(messages(3))
-    detection = Detection(a_configuration(), {"crm": source})
+    detection = Detection({"crm": source})
     detection.run()
     detection.run()
-    assert [watermark.text for watermark in source.watermarks] == [
-        "0001-01-01T00:00:00Z",
-        "2026-11-30T10:00:00.000002+00:00",
+    assert source.watermarks == ["0001-01-01T00:00:00Z", at(2)]
+
+
+def test_a_run_without_changes_sends_nothing() -> None:
+    detection = Detection({"crm": ListSource(messages(3))})
+    detection.run()
+    detection.run()
+    detection.run()
+    assert detection.sent() == ["D0", "D1", "D2"]
+
+
+def test_id1_a_record_that_appears_later_with_the_same_cursor_value_is_sent() -> None:
+    source = ListSource([a_message(source_key="A", change_tracker=at(5))])
+    detection = Detection({"crm": source})
+    detection.run()
+    source.messages.append(a_message(source_key="B", change_tracker=at(5)))
+    detection.run()
+    detection.run()
+    assert detection.sent() == ["A", "B"]
+
+
+def test_id3_seven_fraction_digits_are_kept_and_each_change_is_sent_once() -> None:
+    first, second = "2026-11-30T10:00:48.3386171Z", "2026-11-30T10:00:48.3386179Z"
+    source = ListSource([a_message(source_key="A", change_tracker=first)])
+    detection = Detection({"crm": source})
+    detection.run()
+    source.messages.append(a_message(source_key="B", change_tracker=second))
+    detection.run()
+    detection.run()
+    assert detection.sent() == ["A", "B"]
+    assert detection.stored().watermark == second
+
+
+def test_a_record_that_changes_back_within_one_cursor_value_is_sent_each_time() -> None:
+    source = ListSource([])
+    detection = Detection({"crm": source})
+    for name in ("old", "new", "old"):
+        source.messages = [a_message(change_tracker=at(5), fields={"partner_name": name})]
+        detection.run()
+        detection.run()
+    names = [
+        orjson.loads(b"".join(message.body))["fields"]["partner_name"]
+        for batch in detection.bus.sent["sbqnormal"]
+        for message in batch
     ]
+    assert names == ["old", "new", "old"]
 
 
-def test_a_failing_job_keeps_its_watermark_and_does_not_stop_the_next(
+def test_id9_an_empty_source_keeps_the_watermark_and_ends_the_run() -> None:
+    detection = Detection({"crm": ListSource([])})
+    detection.watermarks.set_watermark(JOB, at(7))
+    detection.run()
+    assert detection.stored() == StoredWatermark(at(7), NOW)
+    assert detection.sent() == []
+
+
+def test_a_time_stamp_moves_the_watermark_and_is_neither_sent_nor_counted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stamp = a_message(action=JobActionType.TIME_STAMP, change_tracker=at(9))
+    detection = Detection({"crm": ListSource([*messages(1), stamp])})
+    with caplog.at_level(logging.INFO):
+        detection.run()
+    assert detection.sent() == ["D0"]
+    assert detection.stored().watermark == at(9)
+    assert "1 changes detected, 1 sent" in caplog.text
+
+
+def test_a_watermark_that_a_person_spelt_otherwise_means_the_same_value() -> None:
+    detection = Detection({"crm": ListSource(messages(3))})
+    detection.watermarks.set_watermark(JOB, "2026-11-30T11:00:02.0+01:00")
+    detection.run()
+    detection.run()
+    assert detection.sent() == ["D2"]
+
+
+def test_a_reset_starts_over() -> None:
+    detection = Detection({"crm": ListSource(messages(3))})
+    detection.run()
+    detection.watermarks.set_watermark(JOB, "")
+    detection.run()
+    assert detection.sent() == ["D0", "D1", "D2"] * 2
+
+
+def test_a_failing_job_keeps_its_row_and_does_not_stop_the_next(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     broken = ListSource(messages(3, job_name="first"), RejectedError("column 'x' is gone"))
     configuration = a_configuration(
         a_job(name="first", order=1, source="crm"), a_job(name="second", order=2, source="erp")
     )
-    detection = Detection(configuration, {"crm": broken, "erp": ListSource(messages(2))})
+    detection = Detection({"crm": broken, "erp": ListSource(messages(2))}, configuration)
     with caplog.at_level(logging.ERROR):
         detection.run()
-    assert detection.watermarks.get_watermark_by_job_name("first") == StoredWatermark()
-    assert detection.watermarks.get_watermark_by_job_name("second").last_cron_run == NOW
-    assert [len(batch) for batch in detection.bus.sent["sbqnormal"]] == [2]
+    assert detection.stored("first") == StoredWatermark()
+    assert detection.stored("second").last_cron_run == NOW
+    assert detection.sent() == ["D0", "D1"]
     assert "job first failed" in caplog.text
     assert "column 'x' is gone" in caplog.text
 
 
+def test_what_depends_on_a_failed_job_is_skipped_all_the_way() -> None:
+    configuration = a_configuration(
+        a_job(name="a", order=1, source="crm"),
+        a_job(name="b", order=2, source="erp", dependsOn=["a"]),
+        a_job(name="c", order=3, source="erp", dependsOn=["b"]),
+        a_job(name="d", order=4, source="erp"),
+    )
+    sources = {"crm": ListSource([], RejectedError("no")), "erp": ListSource(messages(1))}
+    detection = Detection(sources, configuration)
+    detection.run()
+    assert [job for job in "abcd" if detection.stored(job).last_cron_run] == ["d"]
+
+
 def test_a_broker_that_refuses_leaves_the_watermark_alone() -> None:
-    detection = Detection(a_configuration(), {"crm": ListSource(messages(3))})
+    detection = Detection({"crm": ListSource(messages(3))})
     detection.bus.failing = True
     detection.run()
     assert detection.watermarks.get_all_watermarks() == {}
+    detection.bus.failing = False
+    detection.run()
+    assert detection.sent() == ["D0", "D1", "D2"]
 
 
 def test_the_links_are_closed_after_a_run() -> None:
-    detection = Detection(a_configuration(), {"crm": ListSource([])})
+    detection = Detection({"crm": ListSource([])})
     detection.run()
     assert detection.bus.closed
 
 
-@pytest.mark.parametrize(
-    ("priority", "queue"),
-    [(Priority.HIGH, "sbqhigh"), (Priority.NORMAL, "sbqnormal"), (Priority.LOW, "sbqlow")],
-)
-def test_each_priority_has_its_queue(priority: Priority, queue: str) -> None:
+@pytest.mark.parametrize("priority", Priority)
+def test_each_priority_has_its_queue(priority: Priority) -> None:
     configuration = a_configuration(a_job(priority=priority))
-    detection = Detection(configuration, {"crm": ListSource(messages(1))})
+    detection = Detection({"crm": ListSource(messages(1))}, configuration)
     detection.run()
-    assert list(detection.bus.sent) == [queue]
+    assert list(detection.bus.sent) == [f"sbq{priority}"]
 
 
-def test_the_size_limit_ends_a_batch_before_200() -> None:
-    bus = MemoryServiceBus(batch_bytes=4_000)
-    service = ServiceBusService(bus)  # type: ignore[arg-type] # the fake's few methods
-    for message in messages(20, fields={"partner_name": "x" * 500}):
-        service.add_message_or_send(message, Priority.LOW)
-    service.flush_batch()
-    assert sum(len(batch) for batch in bus.sent["sbqlow"]) == 20
-    assert len(bus.sent["sbqlow"]) > 2
+def test_a_job_that_is_not_due_waits_and_one_query_tells() -> None:
+    clock = Clock()
+    jobs = [a_job(name=f"job{n}", order=n, schedule="0 * * * *") for n in range(20)]
+    detection = Detection({"crm": ListSource(messages(1))}, a_configuration(*jobs), clock)
+    detection.run()
+    assert len(detection.sent()) == 20
+    assert detection.table.queries == 1
+    clock.advance(59 * 60)
+    detection.run()
+    assert detection.stored("job0").last_cron_run == NOW
+    clock.advance(60)
+    detection.run()
+    assert detection.stored("job0").last_cron_run == NOW + timedelta(hours=1)
 
 
-def test_a_message_that_no_batch_holds_names_its_record_and_keeps_its_neighbours() -> None:
+def test_a_job_out_of_time_goes_on_where_it_was_and_holds_up_its_dependants() -> None:
+    clock = Clock()
+    slow = ListSource(messages(10), on_message=lambda: clock.advance(30))
+    configuration = a_configuration(
+        a_job(name="slow", order=1, schedule="0 0 1 1 *"),
+        a_job(name="after", order=2, source="erp", dependsOn=["slow"]),
+        a_job(name="other", order=3, source="erp"),
+    )
+    detection = Detection({"crm": slow, "erp": ListSource([])}, configuration, clock)
+    detection.run()
+    # A third of five minutes, at 30 seconds a message.
+    assert detection.sent() == ["D0", "D1", "D2", "D3"]
+    assert detection.stored("slow") == StoredWatermark(at(3), None)
+    assert detection.stored("after").last_cron_run is None
+    assert detection.stored("other").last_cron_run is not None
+    for _ in range(5):
+        detection.run()
+    assert detection.sent() == [f"D{n}" for n in range(10)]
+    assert detection.stored("slow").last_cron_run is not None
+    assert detection.stored("after").last_cron_run is not None
+
+
+def test_a_source_that_cannot_stop_midway_is_read_to_its_end() -> None:
+    clock = Clock()
+    source = ListSource(messages(5), can_stop_midway=False, on_message=lambda: clock.advance(400))
+    detection = Detection({"crm": source}, clock=clock)
+    detection.run()
+    assert len(detection.sent()) == 5
+    assert detection.stored().last_cron_run == NOW
+
+
+WRITES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data(), rounds=st.lists(WRITES, min_size=1, max_size=6))
+def test_no_change_is_lost_whatever_ties_kills_and_time_budgets(
+    data: st.DataObject, rounds: list[list[tuple[int, int]]]
+) -> None:
+    """Writers, stops, kills and refusals at random; afterwards the last content of all is there."""
+    clock = Clock()
+    source = ListSource([], on_message=lambda: clock.advance(data.draw(st.integers(0, 90))))
+    detection = Detection({"crm": source}, clock=clock)
+    second, version = 0, 0
+    current: dict[str, QueueMessage] = {}
+    for writes in rounds:
+        for record, step in writes:
+            second, version = second + step, version + 1
+            key = f"R{record}"
+            current[key] = a_message(
+                source_key=key, change_tracker=at(second), fields={"partner_name": str(version)}
+            )
+        source.messages = sorted(current.values(), key=lambda m: (m.change_tracker, m.source_key))
+        source._error = data.draw(st.sampled_from([None, RejectedError("killed")]))  # noqa: SLF001 - the fake's own
+        detection.bus.failing = data.draw(st.booleans())
+        detection.run()
+    source._error, detection.bus.failing = None, False  # noqa: SLF001 - as above
+    while detection.stored().last_cron_run is None or source.watermarks[-1] != at(second):
+        before = len(source.watermarks)
+        detection.run()
+        assert before < 500
+        if detection.stored().watermark == at(second):
+            detection.run()
+            break
+        if not current:
+            break
+    for _ in range(12):
+        detection.run()
+    arrived = {
+        message.application_properties["SourceKey"]: orjson.loads(b"".join(message.body))["fields"]
+        for batch in detection.bus.sent.get("sbqnormal", [])
+        for message in batch
+    }
+    assert arrived == {key: message.fields for key, message in current.items()}
+    settled = len(detection.sent())
+    detection.run()
+    assert len(detection.sent()) == settled
+
+
+def test_sb2_the_size_limit_ends_a_batch_before_200() -> None:
+    detection = Detection({"crm": ListSource(messages(200, fields={"partner_name": "x" * 5_000}))})
+    detection.run()
+    assert sum(detection.batches()) == 200
+    assert len(detection.batches()) > 2
+
+
+def test_sb2_a_large_record_goes_by_claim_check_and_all_its_neighbours_arrive() -> None:
+    changes = messages(200)
+    large = a_message(
+        source_key="D57", change_tracker=at(57), fields={"partner_name": "ü" * 150_000}
+    )
+    changes[57] = large
+    detection = Detection({"crm": ListSource(changes)})
+    detection.run()
+    detection.run()
+    assert detection.sent() == [f"D{n}" for n in range(200)]
+    payloads = PayloadService(detection.payloads)  # type: ignore[arg-type] # the fake's few methods
+    bodies = [
+        QueueMessage.from_body(payloads.check_out(b"".join(message.body)))
+        for batch in detection.bus.sent["sbqnormal"]
+        for message in batch
+    ]
+    assert bodies == changes
+    assert len(detection.payloads.blobs) == 1
+
+
+def test_every_size_up_to_the_limit_travels_on_the_bus_itself() -> None:
+    blobs = MemoryBlobs()
+    payloads = PayloadService(blobs)  # type: ignore[arg-type] # the fake's few methods
+    body = b"x" * LARGEST_BODY_BYTES
+    assert payloads.check_in("id", body) is body
+    assert blobs.blobs == {}
+    reference = payloads.check_in("id", body + b"x")
+    assert len(reference) < 200
+    assert payloads.check_out(reference) == body + b"x"
+
+
+def test_a_message_too_large_for_any_batch_fails_the_job_and_names_the_record() -> None:
     bus = MemoryServiceBus(batch_bytes=2_000)
-    service = ServiceBusService(bus)  # type: ignore[arg-type] # the fake's few methods
-    service.add_message_or_send(a_message(), Priority.LOW)
-    with pytest.raises(RejectedError, match="job 'customers-to-erp', record 'D9'"):
-        service.add_message_or_send(
-            a_message(source_key="D9", fields={"partner_name": "x" * 3_000}), Priority.LOW
-        )
+    payloads = PayloadService(MemoryBlobs())  # type: ignore[arg-type] # the fake's few methods
+    with ServiceBusService(bus, payloads) as service_bus:  # type: ignore[arg-type] # as above
+        service_bus.add_message_or_send(OutgoingMessage.of(a_message(), Priority.LOW))
+        large = a_message(source_key="D9", fields={"partner_name": "x" * 3_000})
+        with pytest.raises(RejectedError, match="record 'D9'"):
+            service_bus.add_message_or_send(OutgoingMessage.of(large, Priority.LOW))
     assert [len(batch) for batch in bus.sent["sbqlow"]] == [1]

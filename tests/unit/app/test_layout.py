@@ -37,6 +37,7 @@ def test_the_functions_have_the_names_of_the_specification() -> None:
     statement = "print(*(f.get_function_name() for f in function_app.app.get_functions()))"
     assert _app_in_a_fresh_process(statement).split() == [
         "GetChanges",
+        "ExecuteJob",
         "ProcessHighQueueItems",
         "ProcessNormalQueueItems",
         "ProcessLowQueueItems",
@@ -59,7 +60,9 @@ def test_every_queue_is_declared() -> None:
 
 def test_every_setting_that_the_app_names_is_in_the_example() -> None:
     example = set(_json("local.settings.json.example")["Values"])
-    sources = [ROOT / "function_app.py", ROOT / "composition.py"]
+    sources = [
+        ROOT / name for name in ("function_app.py", "composition.py", "services/azure_access.py")
+    ]
     named = {
         name
         for path in sources

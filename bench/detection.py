@@ -1,0 +1,129 @@
+"""100,000 rows of 20 fields to the queue: by detection, and by a loop that sends them ready-made.
+
+The peer sends the same bodies, ids and properties, built before the clock starts, in batches of
+200. Each side runs in a process of its own, against an emulator that was started for it.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+
+from bench.rows import Row
+from devstack.azurite import Azurite
+from devstack.postgres import Postgres
+from devstack.processes import ROOT
+from devstack.stack import QUEUES, emulator, run_folder
+
+ROWS = 100_000
+_ROUNDS = 7
+_BAR = 0.75
+_MEMORY_ROWS = (10_000, 200_000)
+
+_TABLE = """
+CREATE TABLE source (
+    id bigint PRIMARY KEY, modified_at timestamptz NOT NULL,
+    t1 text, t2 text, t3 text, t4 text, t5 text, t6 text, t7 text, t8 text,
+    n1 integer, n2 integer, n3 integer, n4 bigint, d1 numeric(15, 2), d2 numeric(15, 2),
+    b1 boolean, b2 boolean, c1 date, c2 date
+);
+CREATE INDEX ON source (modified_at, id);
+"""
+_FILL = """
+INSERT INTO source
+SELECT n, timestamptz '2026-01-01' + n * interval '1 millisecond',
+       'Müller ' || n, 'Straße ' || n, 'PLZ ' || n, 'Köln', 'DE', 'x' || n, 'y' || n, NULL,
+       n, n %% 7, 3, n * bigint '1000000007', n / 100.0, 0.10, n %% 2 = 0, true,
+       date '1949-05-23' + (n %% 28000), NULL
+FROM generate_series(1, %s) AS n
+"""
+
+
+class Scene:
+    """A source table, a storage account, and what a side needs to know of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.postgres = Postgres(folder)
+        self.azurite = Azurite(folder)
+
+    def fill(self, database: str, rows: int) -> None:
+        """Create the source table with `rows` rows."""
+        self.postgres.create_database(database)
+        with psycopg.connect(self.postgres.dsn(database), autocommit=True) as connection:
+            connection.execute(_TABLE)
+            connection.execute(_FILL, [rows])
+            connection.execute("ANALYZE source")
+
+    def run(self, name: str, side: str, database: str) -> dict[str, float]:
+        """Run one side against a fresh emulator and return `seconds`, `rows` and `peak_kb`."""
+        folder = self._folder / name
+        folder.mkdir()
+        bus = emulator(folder, QUEUES)
+        facts = bus.start()
+        try:
+            answer = subprocess.run(  # noqa: S603 - our own module
+                [sys.executable, "-m", "bench.detection_side", side, name],
+                cwd=ROOT,
+                env={
+                    "SYNC_SERVICE_BUS": str(facts["connection_string"]),
+                    "SYNC_STORAGE": self.azurite.connection_string(),
+                    "SOURCE_URL": self.postgres.sqlalchemy_url(database),
+                },
+                check=True,
+                stdout=subprocess.PIPE,
+            )
+        finally:
+            bus.stop()
+        measured: dict[str, float] = json.loads(answer.stdout)
+        return measured
+
+
+def measure() -> list[Row]:
+    """Return messages a second of both sides, and megabytes of memory at two sizes."""
+    with run_folder("bench") as folder:
+        scene = Scene(folder)
+        scene.postgres.start()
+        scene.azurite.start()
+        try:
+            return [_speed(scene), _memory(scene)]
+        finally:
+            scene.azurite.stop()
+            scene.postgres.stop()
+
+
+def _speed(scene: Scene) -> Row:
+    scene.fill("speed", ROWS)
+    ours: list[float] = []
+    other: list[float] = []
+    for number in range(1, _ROUNDS + 1):
+        for side, rates in (("detect", ours), ("send", other)):
+            measured = scene.run(f"{side}{number}", side, "speed")
+            rates.append(measured["rows"] / measured["seconds"])
+        print(f"detection {number}/{_ROUNDS}: {ours[-1]:.0f}/s, bare send {other[-1]:.0f}/s")
+    return {
+        "name": f"detection, {ROWS} rows of 20 fields / bare SDK send",
+        "ours": statistics.median(ours),
+        "other": statistics.median(other),
+        "ratio": statistics.median(a / b for a, b in zip(ours, other, strict=True)),
+        "bar": _BAR,
+    }
+
+
+def _memory(scene: Scene) -> Row:
+    peaks = []
+    for rows in _MEMORY_ROWS:
+        scene.fill(f"memory{rows}", rows)
+        peaks.append(scene.run(f"memory{rows}", "detect", f"memory{rows}")["peak_kb"] / 1024)
+    small, large = peaks
+    print(f"detection: peak memory {small:.0f} MB at 10,000 rows, {large:.0f} MB at 200,000")
+    return {
+        "name": "detection, peak MB at 200,000 rows / at 10,000 rows",
+        "ours": large,
+        "other": small,
+        "ratio": large / small,
+        "bar": None,
+    }

@@ -1,0 +1,65 @@
+"""Source records become queue messages."""
+
+from collections.abc import Mapping as Record
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from connectors.fields import (
+    CachingLookup,
+    CompiledMapping,
+    Lookup,
+    MappedRecord,
+    MappingError,
+    compile_mapping,
+)
+from models.job import Job
+from models.mapping import Mapping
+from models.queue_message import JobActionType, QueueMessage
+from models.values import to_key
+
+
+class SourceChange(NamedTuple):
+    """One record as the source gave it, and what happened to it when."""
+
+    action: JobActionType
+    record: Record[str, Any]
+    change_tracker: str
+
+
+class Serializer:
+    """Maps the records of one run: keys, then fields, then operations, then source resolvers."""
+
+    def __init__(self, mapping: Mapping, job: Job, lookup: Lookup | None) -> None:
+        lookup = None if lookup is None else CachingLookup(lookup)
+        self._job = job
+        self._key_fields = [pair.source for pair in mapping.keys]
+        self._mappings: dict[JobActionType, CompiledMapping] = {
+            JobActionType.NEW_UPDATE: compile_mapping(mapping, lookup),
+            JobActionType.DELETE: compile_mapping(mapping.for_deletions(), lookup),
+        }
+
+    def source_fields(self, action: JobActionType) -> list[str]:
+        """Return what a record should hold to be mapped."""
+        return list(self._mappings[action].source_fields)
+
+    def serialize(self, changes: Sequence[SourceChange]) -> list[QueueMessage]:
+        """Map a page of changes, in their order.
+
+        A record that does not fit becomes a message that says why. So it ends in the dead-letter
+        queue with its reason, and its neighbours go on.
+        """
+        outcomes: dict[int, MappedRecord | MappingError] = {}
+        for action, mapping in self._mappings.items():
+            places = [place for place, change in enumerate(changes) if change.action is action]
+            records = [changes[place].record for place in places]
+            outcomes.update(zip(places, mapping.apply_page(records), strict=True))
+        return [self._message(change, outcomes[place]) for place, change in enumerate(changes)]
+
+    def _message(self, change: SourceChange, outcome: MappedRecord | MappingError) -> QueueMessage:
+        name, action, tracker = self._job.name, change.action, change.change_tracker
+        if isinstance(outcome, MappingError):
+            # The key as the source has it: whether it fits the mapping is not known.
+            key = to_key([change.record.get(field) for field in self._key_fields])
+            return QueueMessage(name, action, key, tracker, mapping_error=str(outcome))
+        fields = {} if action is JobActionType.DELETE else outcome.fields
+        return QueueMessage(name, action, outcome.source_key, tracker, outcome.keys, fields)

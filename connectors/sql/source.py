@@ -1,0 +1,194 @@
+"""Reads changes: pages in the order of the cursor, each beginning behind the last row read."""
+
+import heapq
+from collections.abc import Callable, Iterator
+from collections.abc import Mapping as Record
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from operator import itemgetter
+from typing import Any, Self, cast
+
+import sqlalchemy as sa
+
+from connectors.serialization import Serializer, SourceChange
+from connectors.sql.errors import column, reflect
+from connectors.sql.types import readable, to_column_value, to_tracker
+from models.deletions import DeletionFlag, Tombstones
+from models.filter import All, AnyOf, Comparison, Filter, Operator
+from models.job import Job
+from models.mapping import Mapping
+from models.queue_message import JobActionType
+from models.watermark import Cursor, WatermarkValue
+
+#: Databases that compare tuples, as (a, b) > (1, 2). The others get the comparison written out.
+_WITH_TUPLES = {"postgresql", "sqlite", "mysql"}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The columns that are read, by what for."""
+
+    cursor: str
+    keys: list[str]
+    fields: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One table read in the order of its cursor, ties broken by its keys."""
+
+    engine: sa.Engine
+    table: sa.Table
+    select: sa.Select[Any]
+    cursor: sa.Column[Any]
+    order: tuple[sa.Column[Any], ...]
+    page_size: int
+
+    @classmethod
+    def of(cls, engine: sa.Engine, table: sa.Table, names: Names, page_size: int) -> Self:
+        """Read the named columns of `table`; raise ConfigurationError where one is missing."""
+        by = column(table, names.cursor)
+        order = tuple(dict.fromkeys((by, *(column(table, key) for key in names.keys))))
+        columns = dict.fromkeys((*order, *(column(table, name) for name in names.fields)))
+        selected = [part if part in order else readable(part) for part in columns]
+        # A row without a cursor value has no place in the order: it is not read.
+        select = sa.select(*selected).where(by.is_not(None)).order_by(*order)
+        return cls(engine, table, select, by, order, page_size)
+
+    def rows(
+        self, watermark: WatermarkValue, cursor: Cursor, condition: Filter | None
+    ) -> Iterator[Record[str, Any]]:
+        """Yield the rows at or after `watermark`, page by page."""
+        select = self.query(watermark, cursor, condition)
+        page = select.limit(self.page_size)
+        while True:
+            with self.engine.connect() as connection:
+                rows = connection.execute(page).mappings().all()
+            for row in rows:
+                # Its keys are columns too; ours are the names.
+                yield cast("Record[str, Any]", row)
+            if len(rows) < self.page_size:
+                return
+            values = [rows[-1][part] for part in self.order]
+            behind = self.behind(values, self.engine.dialect.name)
+            page = select.where(behind).limit(self.page_size)
+
+    def query(
+        self, watermark: WatermarkValue, cursor: Cursor, condition: Filter | None
+    ) -> sa.Select[Any]:
+        """Return what reads everything at once."""
+        select = self.select
+        if watermark.text:
+            select = select.where(self.cursor >= self._to_column(watermark.text))
+        if cursor.delay:
+            now = datetime.now(UTC) - cursor.delay
+            select = select.where(self.cursor <= self._to_column(now.isoformat()))
+        if condition is not None:
+            select = select.where(to_condition(condition, self.table))
+        return select
+
+    def behind(self, values: list[Any], dialect: str) -> sa.ColumnElement[bool]:
+        """Return what holds for the rows behind the one with these values of the order."""
+        if dialect in _WITH_TUPLES:
+            return sa.tuple_(*self.order) > sa.tuple_(*values)
+        return _written_out(self.order, values)
+
+    def _to_column(self, text: str) -> object:
+        return to_column_value(self.cursor, text)
+
+
+def _written_out(columns: tuple[sa.Column[Any], ...], values: list[Any]) -> sa.ColumnElement[bool]:
+    first: sa.ColumnElement[bool] = columns[0] > values[0]
+    if len(columns) == 1:
+        return first
+    rest = _written_out(columns[1:], values[1:])
+    return sa.or_(first, sa.and_(columns[0] == values[0], rest))
+
+
+def to_condition(condition: Filter, table: sa.Table) -> sa.ColumnElement[bool]:
+    """Turn a filter into SQL with bound parameters; raise ConfigurationError for unknown fields."""
+    match condition:
+        case All(all=parts):
+            return sa.and_(*(to_condition(part, table) for part in parts))
+        case AnyOf(any=parts):
+            return sa.or_(*(to_condition(part, table) for part in parts))
+        case Comparison(field=name, operator=operator, value=value):
+            compared = column(table, name)
+            if isinstance(value, tuple):
+                operand: Any = [to_column_value(compared, part) for part in value]
+            else:
+                operand = to_column_value(compared, value)
+            return _COMPARISONS[operator](compared, operand)
+
+
+_COMPARISONS: dict[Operator, Callable[[sa.Column[Any], Any], sa.ColumnElement[bool]]] = {
+    Operator.EQUALS: lambda field, value: field == value,
+    Operator.NOT_EQUALS: lambda field, value: field != value,
+    Operator.LESS: lambda field, value: field < value,
+    Operator.LESS_OR_EQUAL: lambda field, value: field <= value,
+    Operator.GREATER: lambda field, value: field > value,
+    Operator.GREATER_OR_EQUAL: lambda field, value: field >= value,
+    Operator.IN: lambda field, value: field.in_(value),
+    Operator.IS_NULL: lambda field, _: field.is_(None),
+    Operator.IS_NOT_NULL: lambda field, _: field.is_not(None),
+}
+
+
+class Reading:
+    """All that one run reads: changed rows, and what says that rows are gone."""
+
+    def __init__(
+        self,
+        engine: sa.Engine,
+        mapping: Mapping,
+        job: Job,
+        serializer: Serializer,
+        page_size: int,
+    ) -> None:
+        self._engine = engine
+        self._mapping = mapping
+        self._cursor = job.watermark
+        self._serializer = serializer
+        self._page_size = page_size
+
+    def changes(
+        self, watermark: WatermarkValue, condition: Filter | None
+    ) -> Iterator[SourceChange]:
+        """Yield changes in the order of the cursor, at one value what is gone first.
+
+        A record that was deleted and created again within one cursor value exists.
+        """
+        pairs = self._rows(watermark, condition)
+        if isinstance(self._mapping.deletions, Tombstones):
+            tombstones = self._tombstones(self._mapping.deletions, watermark)
+            pairs = heapq.merge(tombstones, pairs, key=itemgetter(0))
+        return map(itemgetter(1), pairs)
+
+    def _rows(
+        self, watermark: WatermarkValue, condition: Filter | None
+    ) -> Iterator[tuple[Any, SourceChange]]:
+        deletions = self._mapping.deletions
+        flag = deletions if isinstance(deletions, DeletionFlag) else None
+        names = self._serializer.source_fields(JobActionType.NEW_UPDATE)
+        if flag is not None:
+            names.append(flag.field)
+        stream = self._stream(self._mapping.source_entity, self._cursor.field, names)
+        for row in stream.rows(watermark, self._cursor, condition):
+            gone = flag is not None and row[flag.field] in flag.values
+            action = JobActionType.DELETE if gone else JobActionType.NEW_UPDATE
+            cursor = row[self._cursor.field]
+            yield cursor, SourceChange(action, row, to_tracker(cursor))
+
+    def _tombstones(
+        self, tombstones: Tombstones, watermark: WatermarkValue
+    ) -> Iterator[tuple[Any, SourceChange]]:
+        names = self._serializer.source_fields(JobActionType.DELETE)
+        stream = self._stream(tombstones.entity, tombstones.cursor, names)
+        for row in stream.rows(watermark, self._cursor, None):
+            cursor = row[tombstones.cursor]
+            yield cursor, SourceChange(JobActionType.DELETE, row, to_tracker(cursor))
+
+    def _stream(self, entity: str, cursor: str, fields: list[str]) -> Stream:
+        keys = [pair.source for pair in self._mapping.keys]
+        table = reflect(self._engine, entity)
+        return Stream.of(self._engine, table, Names(cursor, keys, fields), self._page_size)

@@ -1,0 +1,135 @@
+"""`ExecuteJob`: one job, run by hand over HTTP."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from delivery.errors import DeliveryError
+from models.document import Document, Name
+from models.filter import Filter
+from models.job import Job
+from services.configuration_files import describe_faults
+from services.initialization import InitializationService
+from services.job_run import JobRun, JobRunner, RunOptions, Sender
+from services.jobs import in_order
+from services.outgoing import OutgoingMessage
+from services.service_bus import ServiceBusService
+
+_LOGGER = logging.getLogger(__name__)
+
+#: Azure cuts an HTTP answer off at 230 s; by then the caller has ours.
+TIME_LIMIT = timedelta(seconds=200)
+
+#: How many messages a dry run shows.
+SAMPLES = 20
+
+
+class ExecuteJobRequest(Document):
+    """The body. A filter or a watermark makes it an extract, which leaves the job's row alone."""
+
+    job: Name
+    filter: Filter | None = None
+    watermark: str | None = None
+    dry_run: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP status and what goes into the JSON body."""
+
+    status: int
+    content: dict[str, Any]
+
+
+@dataclass(slots=True)
+class DryRun:
+    """A sender that keeps the first messages and sends none."""
+
+    samples: list[Any] = field(default_factory=list)
+
+    def add_message_or_send(self, message: OutgoingMessage) -> None:
+        """Keep the message where it is among the first."""
+        if len(self.samples) < SAMPLES:
+            self.samples.append(orjson.loads(message.body))
+
+    def flush_batch(self) -> None:
+        """Do nothing: nothing is sent."""
+
+
+class ExecuteJobService:
+    """Runs one job beside the timer. Both may overlap: that leads to repeats, never to gaps."""
+
+    def __init__(
+        self,
+        initialization: InitializationService,
+        runner: JobRunner,
+        *,
+        open_service_bus: Callable[[], ServiceBusService],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._initialization = initialization
+        self._runner = runner
+        self._open_service_bus = open_service_bus
+        self._now = now
+
+    def execute(self, body: bytes) -> Answer:
+        """Answer 200 with counts; 400, 404 or 409 with what to do; 502 where the run failed."""
+        try:
+            request = ExecuteJobRequest.model_validate_json(body)
+        except ValidationError as error:
+            return _refuse(400, *describe_faults(error))
+        configuration = self._initialization.refresh()
+        job = configuration.jobs.get(request.job)
+        if job is None:
+            known = ", ".join(job.name for job in in_order(configuration)) or "none"
+            return _refuse(404, f"there is no job {request.job!r}; there are {known}")
+        if not (job.enabled or request.force):
+            return _refuse(
+                409, f'job {job.name!r} is disabled; send "force": true to run it all the same'
+            )
+        return self._execute(job, request)
+
+    def _execute(self, job: Job, request: ExecuteJobRequest) -> Answer:
+        deadline = self._now() + TIME_LIMIT
+        options = RunOptions(
+            watermark=request.watermark,
+            condition=request.filter,
+            dry_run=request.dry_run,
+            must_stop=lambda: self._now() >= deadline,
+        )
+        try:
+            if request.dry_run:
+                dry_run = DryRun()
+                run = self._run(job, dry_run, options)
+                return Answer(200, _counts(run) | {"dryRun": True, "messages": dry_run.samples})
+            with self._open_service_bus() as service_bus:
+                return Answer(200, _counts(self._run(job, service_bus, options)))
+        except DeliveryError as error:
+            _LOGGER.exception("ExecuteJob: job %s failed; its watermark is unchanged", job.name)
+            return _refuse(502, f"job {job.name!r} failed; its watermark is unchanged: {error}")
+
+    def _run(self, job: Job, sender: Sender, options: RunOptions) -> JobRun:
+        configuration = self._initialization.ensure_initialized()
+        # The schedule is the timer's: a run by hand never says when the job ran last.
+        return self._runner.run(job, configuration, sender, options, last_cron_run=None)
+
+
+def _counts(run: JobRun) -> dict[str, Any]:
+    return {
+        "job": run.job.name,
+        "detected": run.detected,
+        "sent": run.sent,
+        "watermarkBefore": run.watermark_before,
+        "watermarkAfter": run.watermark_after,
+        "finished": run.finished,
+    }
+
+
+def _refuse(status: int, *reasons: str) -> Answer:
+    return Answer(status, {"errors": list(reasons)})

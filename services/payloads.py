@@ -1,0 +1,57 @@
+"""The claim check: a body that is too large for the bus waits in a blob, and its name travels.
+
+The blobs lie in the container `payloads` and outlive the queues' messages.
+"""
+
+from typing import TYPE_CHECKING
+
+import orjson
+from azure.core.exceptions import ResourceNotFoundError
+
+from delivery.errors import UnreadableError
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
+
+PAYLOADS = "payloads"
+
+#: A message may have 256 KB; 64 KB of them stay free for properties and headers.
+LARGEST_BODY_BYTES = 192 * 1024
+
+_PREFIX = b'{"schemaVersion":1,"payloadBlob":'
+
+
+class PayloadService:
+    """Puts large bodies aside and fetches them again."""
+
+    def __init__(self, container: "ContainerClient") -> None:
+        self._container = container
+
+    def prepare_storage(self) -> None:
+        """Create what a new storage account lacks."""
+        if not self._container.exists():
+            self._container.create_container()
+
+    def check_in(self, message_id: str, body: bytes) -> bytes:
+        """Return the body to send: `body` itself, or a reference to the blob that holds it.
+
+        The id is a hash of the content: writing the same body twice changes nothing.
+        """
+        if len(body) <= LARGEST_BODY_BYTES:
+            return body
+        self._container.upload_blob(message_id, body, overwrite=True)
+        return orjson.dumps({"schemaVersion": 1, "payloadBlob": message_id})
+
+    def check_out(self, body: bytes) -> bytes:
+        """Return the body that was given to `check_in`; raise UnreadableError where it is gone."""
+        if not body.startswith(_PREFIX):
+            return body
+        try:
+            name = str(orjson.loads(body)["payloadBlob"])
+            return self._container.download_blob(name).readall()
+        except orjson.JSONDecodeError:
+            msg = "a reference to a payload that is not JSON"
+            raise UnreadableError(msg) from None
+        except ResourceNotFoundError:
+            msg = f"the blob {name!r} is not in the container {PAYLOADS!r} any more"
+            raise UnreadableError(msg) from None
