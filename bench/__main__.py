@@ -5,11 +5,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import emulator_throughput, processing
+from bench import detection, emulator_throughput, mapping_speed, processing
 from bench.rows import Row
 
 _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "processing": processing.measure,
+    "detection": detection.measure,
+    "mapping": mapping_speed.measure,
     "emulator": emulator_throughput.measure,
 }
 _RESULTS = Path(__file__).with_name("results.json")
