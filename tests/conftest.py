@@ -1,35 +1,47 @@
 """What several kinds of tests share. Servers start once a session, when the first test asks."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from devstack.azurite import Azurite
 from devstack.postgres import Postgres
 from devstack.stack import QUEUES, Announced, emulator, run_folder
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
+class _Server(Protocol):
+    def start(self) -> object: ...
+
+    def stop(self) -> None: ...
+
+
+def _running[S: _Server](make: Callable[[Path], S]) -> Iterator[S]:
     with run_folder("test") as folder:
-        server = Postgres(folder)
+        server = make(folder)
         server.start()
         try:
             yield server
         finally:
             server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    yield from _running(Postgres)
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Azurite]:
+    yield from _running(Azurite)
 
 
 @pytest.fixture(scope="session")
 def service_bus() -> Iterator[Announced]:
     """The emulator with the queues of the app."""
-    with run_folder("test") as folder:
-        server = emulator(folder, QUEUES)
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
+    yield from _running(lambda folder: emulator(folder, QUEUES))
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from azure.data.tables import TableServiceClient
 from azure.storage.blob import BlobServiceClient
 
 from devstack.azurite import Azurite
-from devstack.stack import run_folder
 from models.boundary import Boundary
 from services.watermarks import StoredWatermark, WatermarkService
 from tests.contract.table_pages import EmptyFirstPage, Refusing
@@ -135,22 +134,11 @@ class TestOnFakes(WatermarkContract):
         assert blobs.blobs == {}
 
 
-@pytest.fixture(scope="module")
-def storage() -> Iterator[Azurite]:
-    with run_folder("test") as folder:
-        azurite = Azurite(folder)
-        azurite.start()
-        try:
-            yield azurite
-        finally:
-            azurite.stop()
-
-
 @pytest.mark.integration
 class TestOnAzurite(WatermarkContract):
     @pytest.fixture
-    def clients(self, storage: Azurite) -> Iterator[tuple[TableServiceClient, BlobServiceClient]]:
-        connection = storage.connection_string()
+    def clients(self, azurite: Azurite) -> Iterator[tuple[TableServiceClient, BlobServiceClient]]:
+        connection = azurite.connection_string()
         with (
             TableServiceClient.from_connection_string(connection) as tables,
             BlobServiceClient.from_connection_string(connection) as blobs,

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from azure.storage.blob import ContainerClient
 
 from devstack.azurite import Azurite
 from devstack.processes import ROOT, kill
-from devstack.stack import run_folder
 from operator_console.local_files import read_folder
 from services.initialization import CONTAINER
 
@@ -23,17 +21,6 @@ pytestmark = pytest.mark.integration
 
 CONSOLE = [sys.executable, "-m", "operator_console"]
 JOB = "customers-to-erp"
-
-
-@pytest.fixture(scope="module")
-def azurite() -> Iterator[Azurite]:
-    with run_folder("test") as folder:
-        server = Azurite(folder)
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
 
 
 class Operator:
