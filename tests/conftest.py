@@ -1,4 +1,4 @@
-"""What several kinds of tests share. Servers start once a session, when the first test asks."""
+"""What several kinds of tests share. Servers start when the first test asks."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -33,8 +33,9 @@ def postgres() -> Iterator[Postgres]:
     yield from _running(Postgres)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def azurite() -> Iterator[Azurite]:
+    """A storage account that no other module has written to."""
     yield from _running(Azurite)
 
 

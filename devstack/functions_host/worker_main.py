@@ -64,11 +64,14 @@ class _Worker:
 
     def _read(self) -> None:
         decoder = Decoder()
-        while data := self._connection.recv(_READ_SIZE):
-            for frame in decoder.feed(data):
-                self._start(frame)
-        # The whole group, so that nothing which a function started stays behind.
-        os.killpg(os.getpgid(0), signal.SIGKILL)
+        try:
+            while data := self._connection.recv(_READ_SIZE):
+                for frame in decoder.feed(data):
+                    self._start(frame)
+        finally:
+            # Closed or reset: a host that is killed while it had something to read resets. The
+            # whole group goes, so that nothing which a function started stays behind.
+            os.killpg(os.getpgid(0), signal.SIGKILL)
 
     def _start(self, frame: Frame) -> None:
         call = worker_library.Call(frame.header, frame.body)

@@ -119,6 +119,17 @@ def test_the_worker_dies_with_a_killed_host_even_while_its_function_blocks(tmp_p
     eventually(lambda: not psutil.pid_exists(worker), 5)
 
 
+def test_the_worker_dies_with_a_host_that_was_killed_with_answers_unread(tmp_path: Path) -> None:
+    host = new_host(BASICS, tmp_path / "host", TICK_SECONDS="0.5").start()
+    eventually(lambda: host.seen("tick"))
+    worker = int(host.facts["worker_pid"])
+    os.kill(int(host.facts["pid"]), signal.SIGSTOP)
+    eventually(lambda: host.seen("tick-end"))
+    time.sleep(0.3)  # for the answer, which nobody reads: so the socket resets instead of closing
+    host.end(signal.SIGKILL)
+    eventually(lambda: not psutil.pid_exists(worker), 5)
+
+
 def test_a_tick_that_comes_during_a_run_is_dropped(tmp_path: Path) -> None:
     host = new_host(BASICS, tmp_path / "host", TICK="*/1 * * * * *", TICK_SECONDS="1.5").start()
     eventually(lambda: len(host.seen("tick-end")) >= 2)
