@@ -55,11 +55,15 @@ class Stream:
         select = sa.select(*selected).where(by.is_not(None)).order_by(*order)
         return cls(engine, table, select, by, order, page_size)
 
-    def rows(
-        self, watermark: WatermarkValue, cursor: Cursor, condition: Filter | None
-    ) -> Iterator[Record[str, Any]]:
-        """Yield the rows at or after `watermark`, page by page."""
-        select = self.query(watermark, cursor, condition)
+    def newest(self, query: sa.Select[Any]) -> Any | None:  # noqa: ANN401 - the cursor's type
+        """Return the highest cursor value that `query` reads now, None where it reads nothing."""
+        last = query.with_only_columns(self.cursor).order_by(None).order_by(self.cursor.desc())
+        with self.engine.connect() as connection:
+            return connection.execute(last.limit(1)).scalar()
+
+    def rows(self, query: sa.Select[Any], until: object) -> Iterator[Record[str, Any]]:
+        """Yield what `query` reads, up to the cursor value `until`, page by page."""
+        select = query.where(self.cursor <= until)
         page = select.limit(self.page_size)
         while True:
             with self.engine.connect() as connection:
@@ -158,37 +162,55 @@ class Reading:
 
         A record that was deleted and created again within one cursor value exists.
         """
-        pairs = self._rows(watermark, condition)
+        parts = [self._changed_rows(watermark, condition)]
         if isinstance(self._mapping.deletions, Tombstones):
-            tombstones = self._tombstones(self._mapping.deletions, watermark)
-            pairs = heapq.merge(tombstones, pairs, key=itemgetter(0))
+            parts.insert(0, self._tombstones(self._mapping.deletions, watermark))
+        newest = [part.stream.newest(part.query) for part in parts]
+        known = [value for value in newest if value is not None]
+        if not known:
+            return iter(())
+        # What is written from now on is left to the next run. A run that followed its writers
+        # would pass a cursor value while they still write at it, and never come back.
+        until = max(known)
+        pairs = heapq.merge(*(part.changes(until) for part in parts), key=itemgetter(0))
         return map(itemgetter(1), pairs)
 
-    def _rows(
-        self, watermark: WatermarkValue, condition: Filter | None
-    ) -> Iterator[tuple[Any, SourceChange]]:
+    def _changed_rows(self, watermark: WatermarkValue, condition: Filter | None) -> "_Part":
         deletions = self._mapping.deletions
         flag = deletions if isinstance(deletions, DeletionFlag) else None
         names = self._serializer.source_fields(JobActionType.NEW_UPDATE)
         if flag is not None:
             names.append(flag.field)
         stream = self._stream(self._mapping.source_entity, self._cursor.field, names)
-        for row in stream.rows(watermark, self._cursor, condition):
-            gone = flag is not None and row[flag.field] in flag.values
-            action = JobActionType.DELETE if gone else JobActionType.NEW_UPDATE
-            cursor = row[self._cursor.field]
-            yield cursor, SourceChange(action, row, to_tracker(cursor))
+        query = stream.query(watermark, self._cursor, condition)
+        return _Part(stream, query, self._cursor.field, JobActionType.NEW_UPDATE, flag)
 
-    def _tombstones(
-        self, tombstones: Tombstones, watermark: WatermarkValue
-    ) -> Iterator[tuple[Any, SourceChange]]:
+    def _tombstones(self, tombstones: Tombstones, watermark: WatermarkValue) -> "_Part":
         names = self._serializer.source_fields(JobActionType.DELETE)
         stream = self._stream(tombstones.entity, tombstones.cursor, names)
-        for row in stream.rows(watermark, self._cursor, None):
-            cursor = row[tombstones.cursor]
-            yield cursor, SourceChange(JobActionType.DELETE, row, to_tracker(cursor))
+        query = stream.query(watermark, self._cursor, None)
+        return _Part(stream, query, tombstones.cursor, JobActionType.DELETE)
 
     def _stream(self, entity: str, cursor: str, fields: list[str]) -> Stream:
         keys = [pair.source for pair in self._mapping.keys]
         table = reflect(self._engine, entity)
         return Stream.of(self._engine, table, Names(cursor, keys, fields), self._page_size)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One of the tables of a run, and what its rows mean."""
+
+    stream: Stream
+    query: sa.Select[Any]
+    cursor: str
+    action: JobActionType
+    flag: DeletionFlag | None = None
+
+    def changes(self, until: object) -> Iterator[tuple[Any, SourceChange]]:
+        """Yield changes with their cursor values, up to `until`."""
+        for row in self.stream.rows(self.query, until):
+            gone = self.flag is not None and row[self.flag.field] in self.flag.values
+            action = JobActionType.DELETE if gone else self.action
+            cursor = row[self.cursor]
+            yield cursor, SourceChange(action, row, to_tracker(cursor))
