@@ -75,7 +75,7 @@ class Postgres:
 
     def dsn(self, database: str) -> str:
         """Return the URL for psycopg."""
-        return f"postgresql://postgres:{self._password}@127.0.0.1:{self._port}/{database}"
+        return f"postgresql://postgres:{self._password}@127.0.0.1:{self._port}/{database}?sslmode=disable"
 
     def sqlalchemy_url(self, database: str) -> str:
         """Return the URL for SQLAlchemy."""
@@ -99,7 +99,7 @@ class Postgres:
             subprocess.run(  # noqa: S603 - the binary is the wheel's
                 [
                     str(self._binaries / "initdb"),
-                    *("-D", str(self._data), "-U", "postgres", "--encoding=utf8"),
+                    *("-D", str(self._data), "-U", "postgres", "--encoding=utf8", "--locale=C"),
                     *("--auth=scram-sha-256", f"--pwfile={password}", "--no-sync"),
                 ],
                 check=True,

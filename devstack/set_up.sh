@@ -44,6 +44,13 @@ npm_packages() {
   npm --prefix devstack ci --silent
 }
 
+# Two set-ups at once would take each other's environment away.
+if command -v flock >/dev/null; then
+  mkdir -p .stack
+  exec 9>.stack/set-up.lock
+  flock 9
+fi
+
 # A stamp holds the sum of what an installation was made from.
 current() { # stamp, file…
   local stamp=$1

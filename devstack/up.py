@@ -1,6 +1,7 @@
 """`python -m devstack.up`: the demonstration's stack, running until Ctrl-C, to play with."""
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -22,7 +23,10 @@ def _run(folder: Path) -> None:
         databases.insert_customers(1, _CUSTOMERS)
         stack.host.start()
         _introduce(stack, folder)
+        starter = os.getppid()
         while stack.is_running():
+            if os.getppid() != starter:
+                return  # make was killed: nobody is left to press Ctrl-C
             time.sleep(1)
         msg = f"a server ended by itself; the logs are in {folder}"
         raise StackError(msg)

@@ -1,5 +1,6 @@
 """Tables and columns by name, and every error of a database as one of `delivery.errors`."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,22 +19,30 @@ def translated(entity: str) -> Iterator[None]:
     except exc.NoSuchTableError as error:
         msg = f"table {entity!r} does not exist; correct the mapping, or create the table"
         raise ConfigurationError(msg) from error
-    except (exc.IntegrityError, exc.DataError) as error:
+    except exc.IntegrityError as error:
         # The cause would go on to quote the record.
         raise RejectedError(_reason(entity, error)) from None
+    except exc.DataError as error:
+        raise RejectedError(_reason(entity, error, quotes_values=True)) from None
     except exc.ProgrammingError as error:
         raise ConfigurationError(_reason(entity, error)) from error
     except exc.DBAPIError as error:
         raise UnavailableError(_reason(entity, error)) from error
+    except exc.StatementError as error:
+        # SQLAlchemy itself refuses a parameter, and quotes it.
+        msg = f"table {entity!r}: a column cannot hold its value ({type(error.orig).__name__})"
+        raise RejectedError(msg) from None
     except exc.TimeoutError as error:
         msg = f"table {entity!r}: no free database connection in time"
         raise UnavailableError(msg) from error
 
 
-def _reason(entity: str, error: exc.DBAPIError) -> str:
-    """Return the database's own reason, without the lines that quote the record."""
-    first_line = str(error.orig).partition("\n")[0]
-    return f"table {entity!r}: {first_line}"
+def _reason(entity: str, error: exc.DBAPIError, *, quotes_values: bool = False) -> str:
+    """Return the database's own reason, without what quotes the record."""
+    reason = str(error.orig).partition("\n")[0]
+    if quotes_values:
+        reason = re.split(r""":?\s*["']""", reason)[0]
+    return f"table {entity!r}: {reason}"
 
 
 def reflect(engine: sa.Engine, entity: str) -> sa.Table:

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from connectors.sql.errors import column
-from connectors.sql.types import to_column_value
+from connectors.sql.types import to_column_value, writable
 from delivery.errors import ConfigurationError, RejectedError
 from models.values import Value
 
@@ -33,7 +33,9 @@ class Write:
             msg = f"databases of kind {dialect!r} can be read only; choose another target"
             raise ConfigurationError(msg)
         columns = {name: column(table, name) for name in (*keys, *fields)}
-        insert = INSERTS[dialect](table).values({name: sa.bindparam(name) for name in columns})
+        insert = INSERTS[dialect](table).values(
+            {name: writable(target) for name, target in columns.items()}
+        )
         key_columns = [columns[name] for name in keys]
         if fields:
             changed = {name: insert.excluded[name] for name in fields}
@@ -46,7 +48,7 @@ class Write:
     def delete(cls, table: sa.Table, keys: list[str]) -> Self:
         """Remove the row with `keys`."""
         columns = {name: column(table, name) for name in keys}
-        conditions = (part == sa.bindparam(name) for name, part in columns.items())
+        conditions = (target == writable(target) for target in columns.values())
         return cls(sa.delete(table).where(*conditions), columns)
 
     def parameters(self, values: Mapping[str, Value]) -> dict[str, Any]:

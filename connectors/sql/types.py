@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from models.values import from_text, to_value
 
 _KNOWN = {bool, bytes, date, datetime, Decimal, float, int, str, time, UUID}
-_DOCUMENTS = {dict, list}
 
 
 def python_type(target: sa.Column[Any]) -> type:
@@ -29,6 +28,13 @@ def readable(source: sa.Column[Any]) -> sa.ColumnElement[Any]:
     return sa.cast(source, sa.Text).label(source.name)
 
 
+def writable(target: sa.Column[Any]) -> sa.ColumnElement[Any]:
+    """Return the parameter named like the column, which the database casts where we do not know."""
+    if python_type(target) in _KNOWN or isinstance(target.type, sa.JSON):
+        return sa.bindparam(target.name, type_=target.type)
+    return sa.cast(sa.bindparam(target.name, type_=sa.Text), target.type)
+
+
 def to_column_value(target: sa.Column[Any], value: object) -> Any:  # noqa: ANN401 - the column's type
     """Return `value`, where it is a text, as the column's type; raise ValueError where it is none.
 
@@ -37,7 +43,7 @@ def to_column_value(target: sa.Column[Any], value: object) -> Any:  # noqa: ANN4
     if not isinstance(value, str):
         return value
     kind = python_type(target)
-    if kind in _DOCUMENTS:
+    if isinstance(target.type, sa.JSON):
         return orjson.loads(value)
     if kind is bytes and value.startswith("0x"):
         return bytes.fromhex(value.removeprefix("0x"))

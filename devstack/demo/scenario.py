@@ -1,5 +1,6 @@
 """The stack with the demonstration's two databases and configuration in it."""
 
+import os
 import signal
 import sys
 import time
@@ -59,7 +60,8 @@ def run_command(name: str, run: Callable[[Path], None]) -> int:
 
     0: it returned; 1: a server failed, the folder with its logs stays; 130: Ctrl-C or a signal.
     """
-    _stop_on_signals()
+    _stop_once_on_signals()
+    _leave_loopback_to_itself()
     try:
         with run_folder(name) as folder:
             run(folder)
@@ -72,11 +74,21 @@ def run_command(name: str, run: Callable[[Path], None]) -> int:
     return 0
 
 
-def _stop_on_signals() -> None:
-    """Let SIGTERM and a closed terminal end the program as Ctrl-C does: in order."""
+def _stop_once_on_signals() -> None:
+    """End in order at the first Ctrl-C, SIGTERM or closed terminal; nothing cuts that short."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in numbers:
         signal.signal(number, interrupt)
+
+
+def _leave_loopback_to_itself() -> None:
+    """Keep our own and our servers' requests to this machine from a proxy of the environment."""
+    for name in ("no_proxy", "NO_PROXY"):
+        hosts = [host for host in os.environ.get(name, "").split(",") if host]
+        os.environ[name] = ",".join([*hosts, "127.0.0.1", "localhost"])

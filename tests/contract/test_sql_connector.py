@@ -11,7 +11,9 @@ import sqlalchemy as sa
 from connectors.sql import SqlConnector
 from delivery.errors import ConfigurationError, RejectedError, UnavailableError
 from devstack.postgres import Postgres
-from tests.builders import a_mapping, a_message
+from models.queue_message import QueueMessage
+from models.watermark import WatermarkValue
+from tests.builders import a_job, a_mapping, a_message
 from tests.contract.connector_contract import MAPPING, ConnectorContract, RemoteSystem
 
 _PAGE = 10  # smaller than what the contract reads, so that pages have borders
@@ -100,6 +102,61 @@ class TestOnPostgresql(ConnectorContract):
         with pytest.raises(RejectedError, match="numeric field overflow") as caught:
             system.connector.upsert(message, MAPPING)
         assert caught.value.__suppress_context__
+
+    @pytest.mark.parametrize(
+        "kind", ["boolean", "integer", "mood", "interval", "inet", "money", "json", "uuid", "date"]
+    )
+    def test_no_type_of_column_quotes_a_value_that_it_refuses(
+        self, postgres_engine: sa.Engine, kind: str
+    ) -> None:
+        with postgres_engine.connect() as connection:
+            connection.execute(sa.text("DROP TABLE IF EXISTS odd"))
+            connection.execute(sa.text("DROP TYPE IF EXISTS mood"))
+            connection.execute(sa.text("CREATE TYPE mood AS ENUM ('happy', 'sad')"))
+            connection.execute(sa.text(f"CREATE TABLE odd (id text PRIMARY KEY, value {kind})"))
+        connector = SqlConnector(postgres_engine)
+        message = a_message(keys={"id": "1"}, fields={"value": "GEHEIM"})
+        with pytest.raises(RejectedError) as caught:
+            connector.upsert(message, a_mapping(targetEntity="odd"))
+        assert "GEHEIM" not in str(caught.value)
+        assert caught.value.__suppress_context__
+
+    def test_documents_and_odd_types_travel_as_text_and_arrive_as_they_were(
+        self, postgres_engine: sa.Engine
+    ) -> None:
+        columns = "doc jsonb, numbers int[], span interval, address inet, moment timetz"
+        with postgres_engine.connect() as connection:
+            connection.execute(sa.text("DROP TABLE IF EXISTS odd, even"))
+            for name in ("odd", "even"):
+                connection.execute(
+                    sa.text(f"CREATE TABLE {name} (id int PRIMARY KEY, at timestamptz, {columns})")
+                )
+            connection.execute(
+                sa.text(
+                    """
+                    INSERT INTO odd VALUES (1, now(), '{"a": [1, "ü"]}', '{1,2}', '1 day 02:00',
+                                            '10.0.0.1', '08:15+02')
+                    """
+                )
+            )
+        names = ["doc", "numbers", "span", "address", "moment"]
+        mapping = a_mapping(
+            sourceEntity="odd",
+            targetEntity="even",
+            keys=[{"source": "id", "target": "id"}],
+            fields=[{"source": name, "target": name} for name in names],
+        )
+        job = a_job(watermark={"field": "at", "type": "datetime"})
+        connector = SqlConnector(postgres_engine)
+        start = WatermarkValue.initialize("datetime", None)
+        [message] = connector.retrieve_changes(mapping, job, start, None)
+        connector.upsert(QueueMessage.from_body(message.to_body()), mapping)
+        query = "SELECT doc, numbers, span, address, moment FROM "
+        with postgres_engine.connect() as connection:
+            odd, even = (
+                connection.execute(sa.text(query + name)).one() for name in ("odd", "even")
+            )
+        assert even == odd
 
     def test_entities_may_name_a_schema(self, system: SqlSystem) -> None:
         mapping = a_mapping(name="with-schema", targetEntity="public.partner")
