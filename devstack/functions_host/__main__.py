@@ -16,9 +16,27 @@ from devstack.functions_host.host import (
 )
 from devstack.functions_host.http_trigger import HTTP_RESPONSE_LIMIT
 
+_PORTS = 65_536
+
 
 def _seconds(text: str) -> timedelta:
-    return timedelta(seconds=float(text))
+    try:
+        span = timedelta(seconds=float(text))
+    except OverflowError as error:
+        msg = f"'{text}' is too long"
+        raise argparse.ArgumentTypeError(msg) from error
+    if span < timedelta(0):
+        msg = f"'{text}' is negative"
+        raise argparse.ArgumentTypeError(msg)
+    return span
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if port not in range(_PORTS):
+        msg = f"{text} is no port; they go from 0 to {_PORTS - 1}"
+        raise argparse.ArgumentTypeError(msg)
+    return port
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -30,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data", type=Path, required=True, help="folder for keys.json and timers.json"
     )
-    parser.add_argument("--port", type=int, default=0, help="HTTP port, 0 for a free one")
+    parser.add_argument("--port", type=_port, default=0, help="HTTP port, 0 for a free one")
     parser.add_argument(
         "--grace",
         type=_seconds,

@@ -41,6 +41,11 @@ def encode(kind: Kind, header: dict[str, Any], body: bytes = b"") -> bytes:
     return b"".join((_PREFIX.pack(kind, len(head), len(body)), head, body))
 
 
+def encodable(text: str) -> str:
+    """Return `text` with what UTF-8 cannot say (lone surrogates) replaced by question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
 class Decoder:
     """Frames from a stream that arrives in pieces of any size."""
 

@@ -57,10 +57,17 @@ async def serve(options: Options) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    starting = asyncio.create_task(host.start())
+    stopped = asyncio.create_task(stop.wait())
     try:
-        await host.start()
-        await stop.wait()
+        # A start can take long, and the stop must not wait for it.
+        await asyncio.wait({starting, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            await starting
+            await stopped
     finally:
+        starting.cancel()
+        stopped.cancel()
         await host.stop()
 
 
@@ -68,7 +75,11 @@ def _prepare(options: Options) -> "_Host":
     if not (options.app / "function_app.py").is_file():
         msg = f"{options.app}: there is no function_app.py; give the folder that holds one."
         raise HostError(msg)
-    options.data.mkdir(parents=True, exist_ok=True)
+    try:
+        options.data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"--data {options.data}: cannot be made ({error.strerror}); give a folder."
+        raise HostError(msg) from error
     settings = load_host_settings(options.app / "host.json")
     logging.getLogger("functions_host").setLevel(settings.log_level)
     for key in settings.ignored:
@@ -134,13 +145,24 @@ class _Host:
         self._port = await self._front.start(self._options.port)
         for trigger in self._triggers:
             await trigger.start()
-        self._worker.on_restart = self._announce
-        self._announce(self._worker.pid)
+        self._worker.on_restart = self._announce_again
+        try:
+            self._announce(self._worker.pid)
+        except OSError as error:
+            ready_file = self._options.ready_file
+            msg = f"--ready-file {ready_file}: cannot be written ({error.strerror}); give another."
+            raise HostError(msg) from error
         _LOG.info("%d functions on http://127.0.0.1:%d", len(functions), self._port)
 
     def _announce(self, worker_pid: int) -> None:
         url = f"http://127.0.0.1:{self._port}"
         ready.announce(self._options.ready_file, port=self._port, worker_pid=worker_pid, url=url)
+
+    def _announce_again(self, worker_pid: int) -> None:
+        try:
+            self._announce(worker_pid)
+        except OSError as error:
+            _LOG.warning("the ready file cannot be written again: %s", error)
 
     async def stop(self) -> None:
         """Let what runs end within the grace time; what does not is lost with the worker."""

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from http import HTTPStatus
 
 from aiohttp import web
 
+from devstack.functions_host.errors import HostError
+from devstack.functions_host.frames import encodable
 from devstack.functions_host.http_trigger import HttpTrigger
 from devstack.functions_host.keys import Keys
 from devstack.functions_host.routes import RouteTable, split_path
@@ -18,6 +21,8 @@ from devstack.functions_host.worker_process import WorkerProcess
 MAX_REQUEST_BODY = 100 * 1024 * 1024
 
 _HOST = "127.0.0.1"
+#: How long a connection may still be busy when everything else has ended.
+_SHUTDOWN_SECONDS = 1
 
 
 class HttpFront:
@@ -40,13 +45,19 @@ class HttpFront:
         self._stopping = False
         #: The loop keeps only weak references to what runs beside the requests.
         self._running: set[asyncio.Task[object]] = set()
-        self._runner = web.AppRunner(self._application(), access_log=None)
+        self._runner = web.AppRunner(
+            self._application(), access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS
+        )
 
     async def start(self, port: int) -> int:
-        """Listen on `port`, 0 for a free one, and return the port."""
+        """Listen on `port`, 0 for a free one, and return the port, or raise HostError."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, _HOST, port)
-        await site.start()
+        try:
+            await web.TCPSite(self._runner, _HOST, port).start()
+        except (OSError, OverflowError) as error:
+            why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
+            msg = f"port {port} of {_HOST} cannot be had ({why}); give another --port, or 0."
+            raise HostError(msg) from error
         return int(self._runner.addresses[0][1])
 
     def stop_receiving(self) -> None:
@@ -138,10 +149,10 @@ async def _input_of(request: web.Request) -> str:
     complaint = 'the body must be {"input": "…"} with a text'
     try:
         document = json.loads(await request.text() or "{}")
-    except ValueError as error:
+    except (LookupError, RecursionError, ValueError) as error:  # charset, nesting, the rest
         raise web.HTTPBadRequest(text=complaint) from error
     text = (document.get("input") or "") if isinstance(document, dict) else None
-    if not isinstance(text, str):
+    if not isinstance(text, str) or text != encodable(text):
         raise web.HTTPBadRequest(text=complaint)
     return text
 

@@ -1,5 +1,7 @@
 """HTTP triggers: a request becomes an invocation, its outcome the answer."""
 
+import logging
+import re
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, cast
@@ -14,12 +16,18 @@ from devstack.functions_host.routes import Route, parse_route
 from devstack.functions_host.settings import resolve_names
 from devstack.functions_host.triggers import Services
 
+_LOG = logging.getLogger("functions_host.http")
+
 #: The platform cuts every answer off here, whatever the plan; the function runs on.
 HTTP_RESPONSE_LIMIT = timedelta(seconds=230)
 
 _LEVELS = {"anonymous", "function", "admin"}
 #: These describe a transfer, which is the server's to make.
 _HOP_HEADERS = {"content-length", "transfer-encoding", "connection"}
+#: Below are interim answers, after which a client waits for the final one.
+_STATUSES = range(200, 1000)
+_FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FORBIDDEN = re.compile(r"[\r\n\0]")
 
 
 class HttpTrigger:
@@ -58,13 +66,13 @@ class HttpTrigger:
         """Run the function for `request` and return what it answered."""
         outcome = await self._run(
             request.method,
-            str(request.url),
+            decoded(str(request.url)),
             await request.read(),
             joined(request.headers),
             joined(request.query),
-            parameters,
+            {name: decoded(value) for name, value in parameters.items()},
         )
-        return to_response(outcome)
+        return to_response(outcome, self.function.name)
 
     async def _run(  # noqa: PLR0913, PLR0917 - a request has these parts
         self,
@@ -90,15 +98,29 @@ class HttpTrigger:
 def joined(values: MultiMapping[str]) -> dict[str, str]:
     """Return each name once, several values joined by a comma as .NET does."""
     # Headers come with names of a class of its own, which JSON does not take.
-    return {str(name): ",".join(values.getall(name)) for name in values}
+    return {decoded(name): decoded(",".join(values.getall(name))) for name in values}
 
 
-def to_response(outcome: Outcome) -> web.Response:
-    """Return the answer of an outcome. A failure says nothing of what failed."""
+def decoded(text: str) -> str:
+    """Return `text`, which the server read as UTF-8, as Latin-1 where its bytes were no UTF-8."""
+    if text.isascii():
+        return str(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="surrogateescape").decode("latin-1")
+    return str(text)
+
+
+def to_response(outcome: Outcome, function: str) -> web.Response:
+    """Return the answer of an outcome of `function`. A failure says nothing of what failed."""
     if not isinstance(outcome, Returned):
         return web.Response(status=500)
     if outcome.status is None:
         return web.Response(status=204)
+    if (complaint := _unsendable(outcome)) is not None:
+        _LOG.error("%s answered with %s, which HTTP has not: 500 instead", function, complaint)
+        return web.Response(status=500)
     headers: CIMultiDict[str] = CIMultiDict()
     for name, value in outcome.headers:
         if name.lower() not in _HOP_HEADERS:
@@ -106,6 +128,15 @@ def to_response(outcome: Outcome) -> web.Response:
     if "Content-Type" not in headers:
         headers["Content-Type"] = "text/plain; charset=utf-8"
     return web.Response(status=outcome.status, headers=headers, body=outcome.body)
+
+
+def _unsendable(outcome: Returned) -> str | None:
+    if outcome.status not in _STATUSES:
+        return f"status {outcome.status}"
+    for name, value in outcome.headers:
+        if not _FIELD_NAME.fullmatch(name) or _FORBIDDEN.search(value):
+            return "a malformed header"
+    return None
 
 
 def _auth_level(function: Function, binding: dict[str, Any]) -> AuthLevel:

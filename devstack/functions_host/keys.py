@@ -33,8 +33,11 @@ class Keys:
         accepted = [self.master]
         if level == "function":
             accepted += [self.default, *filter(None, [self.functions.get(function)])]
-        given = (presented or "").encode()
-        matches = [hmac.compare_digest(given, key.encode()) for key in accepted]
+        # Bytes that are no UTF-8 arrive as surrogates: they open nothing, and break nothing.
+        given = (presented or "").encode(errors="surrogatepass")
+        matches = [
+            hmac.compare_digest(given, key.encode(errors="surrogatepass")) for key in accepted
+        ]
         return any(matches)
 
 
@@ -48,7 +51,11 @@ def load_keys(path: Path, functions: Iterable[str]) -> Keys:
         functions=own | {name: _new_key() for name in functions if name not in own},
     )
     if keys != stored:
-        _write(path, keys)
+        try:
+            _write(path, keys)
+        except OSError as error:
+            msg = f"{path}: cannot be written ({error.strerror}); make its folder writable."
+            raise SettingsError(msg) from error
     return keys
 
 
@@ -68,7 +75,10 @@ def _read(path: Path) -> Keys | None:
         )
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
+        msg = f"{path}: cannot be read ({error.strerror}); delete it, and new keys are made."
+        raise SettingsError(msg) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         msg = f"{path}: not a file of function keys; delete it, and new keys are made."
         raise SettingsError(msg) from error
 

@@ -10,12 +10,11 @@ import queue
 import threading
 import time
 from collections import deque
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage, ServiceBusReceiver
+from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
 from azure.servicebus.exceptions import MessageAlreadySettled, MessageLockLostError
 
 from devstack.functions_host.admission import Admission
@@ -28,13 +27,12 @@ from devstack.functions_host.invocations import (
     log_outcome,
     new_call,
 )
+from devstack.functions_host.queue_link import QueueLink
 from devstack.functions_host.trigger_metadata import to_body, to_inputs
 from devstack.functions_host.worker_process import WorkerProcess
 
 _LOG = logging.getLogger("functions_host.queues")
 
-#: How long a read of the socket waits: the longest that a finished invocation waits for us.
-_SOCKET_WAIT_SECONDS = 0.05
 _BUSY_WAIT_SECONDS = 0.01
 _IDLE_WAIT_SECONDS = 1.0
 #: What arrives this soon after we asked was waiting in the queue, and more is there.
@@ -56,39 +54,8 @@ class QueuePlan:
 
     function: Function
     argument: str
-    queue: str
-    connection: str
     auto_complete: bool
     max_lock_renewal: timedelta
-
-
-class ConnectionReport:
-    """Writes one line when a queue's connection is lost and one when all of it is back."""
-
-    def __init__(self, queue_name: str) -> None:
-        self._queue = queue_name
-        self._lock = threading.Lock()
-        self._broken: set[int] = set()
-        self._announced = False
-
-    def lost(self, receiver: int, error: Exception) -> None:
-        """Note that `receiver` has no connection."""
-        with self._lock:
-            if not self._broken:
-                kind, text = type(error).__name__, str(error).partition("\n")[0]
-                _LOG.warning(
-                    "queue %s: no connection (%s: %s); trying again", self._queue, kind, text
-                )
-            self._broken.add(receiver)
-            self._announced = False
-
-    def connected(self, receiver: int) -> None:
-        """Note that `receiver` has a connection."""
-        with self._lock:
-            self._broken.discard(receiver)
-            if not self._broken and not self._announced:
-                _LOG.info("queue %s: connected", self._queue)
-                self._announced = True
 
 
 @dataclass(slots=True, eq=False)
@@ -131,16 +98,14 @@ class QueueReceiver:
         slots: int,
         worker: WorkerProcess,
         admission: Admission,
-        report: ConnectionReport,
+        link: QueueLink,
     ) -> None:
         self._plan = plan
         self._slots = slots
         self._worker = worker
         self._admission = admission
-        self._report = report
         self._stopping = threading.Event()
-        self._opened = ExitStack()
-        self._link: ServiceBusReceiver | None = None
+        self._link = link
         self._failures = 0
         #: Received, but not yet allowed to the worker.
         self._waiting: deque[_Held] = deque()
@@ -193,7 +158,7 @@ class QueueReceiver:
         busy = self._running or self._admission.is_on_probation()
         wait = _BUSY_WAIT_SECONDS if busy else _IDLE_WAIT_SECONDS
         began = time.perf_counter()
-        messages = self._open_link().receive_messages(wanted, max_wait_time=wait)
+        messages = self._link.open().receive_messages(wanted, max_wait_time=wait)
         self._failures = 0
         if messages:
             self._admission.found_some()
@@ -227,7 +192,9 @@ class QueueReceiver:
         try:
             inputs = to_inputs(held.message, self._plan.argument)  # type: ignore[arg-type] # the SDK's class has what the Protocol asks, as properties
             held.call = new_call(self._plan.function, inputs, to_body(held.message), done)  # type: ignore[arg-type] # as above
-        except ValueError as error:
+        except (OverflowError, TypeError, ValueError) as error:
+            name, number = self._plan.function.name, held.message.sequence_number
+            _LOG.error("%s cannot be given message %s, abandoned: %s", name, number, error)
             done(Raised("UnsupportedMessage", str(error), ""))
         return held.call
 
@@ -255,7 +222,7 @@ class QueueReceiver:
     def _settle(self) -> None:
         """Settle what is due. What fails with the connection is tried once more on the next one."""
         while self._unsettled:
-            settlement, link = self._unsettled[0], self._open_link()
+            settlement, link = self._unsettled[0], self._link.open()
             settlement.attempts += 1
             try:
                 _carry_out(settlement, link)
@@ -283,28 +250,15 @@ class QueueReceiver:
 
     def _renew(self, held: _Held) -> None:
         try:
-            self._open_link().renew_message_lock(held.message)
+            self._link.open().renew_message_lock(held.message)
         except MessageLockLostError:
             held.lock_is_lost = True
             name, call = self._plan.function.name, held.call
             _LOG.warning("%s %s: its message's lock is lost", name, call.id if call else "-")
 
-    def _open_link(self) -> ServiceBusReceiver:
-        if self._link is None:
-            client = self._opened.enter_context(
-                # No retries: our own loop tries again, and says so.
-                ServiceBusClient.from_connection_string(self._plan.connection, retry_total=0)
-            )
-            receiver = client.get_queue_receiver(
-                self._plan.queue, prefetch_count=0, socket_timeout=_SOCKET_WAIT_SECONDS
-            )
-            self._link = self._opened.enter_context(receiver)
-            self._report.connected(id(self))
-        return self._link
-
     def _reconnect_later(self, error: Exception) -> None:
-        self._report.lost(id(self), error)
-        self._close_link()
+        self._link.report_lost(error)
+        self._link.close()
         if self._stopping.is_set():
             for settlement in self._unsettled:
                 self._complain(settlement, _TOO_LATE)
@@ -313,21 +267,14 @@ class QueueReceiver:
         self._failures = min(self._failures + 1, 10)
         self._stopping.wait(min(backoff, _LONGEST_BACKOFF_SECONDS))
 
-    def _close_link(self) -> None:
-        self._link = None
-        try:
-            self._opened.close()
-        except Exception as error:  # noqa: BLE001 - what cannot be closed is gone already
-            _LOG.debug("queue %s: while closing: %r", self._plan.queue, error)
-
     def _leave(self) -> None:
         """Give back what the worker never saw, and go."""
         self._unsettled.extend(_Settlement(held, "abandon") for held in self._waiting)
         try:
             self._settle()
         except Exception as error:  # noqa: BLE001 - then their locks run out, which does the same
-            self._report.lost(id(self), error)
-        self._close_link()
+            self._link.report_lost(error)
+        self._link.close()
 
 
 def _carry_out(settlement: _Settlement, link: ServiceBusReceiver) -> None:

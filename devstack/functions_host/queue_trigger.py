@@ -3,17 +3,22 @@
 import asyncio
 import logging
 import threading
+import time
 from typing import Any
 
 from azure.servicebus import parse_connection_string
 
 from devstack.functions_host.errors import SettingsError
 from devstack.functions_host.invocations import Function
-from devstack.functions_host.queue_receiver import ConnectionReport, QueuePlan, QueueReceiver
+from devstack.functions_host.queue_link import ConnectionReport, QueueLink
+from devstack.functions_host.queue_receiver import QueuePlan, QueueReceiver
 from devstack.functions_host.settings import resolve_connection, resolve_names
 from devstack.functions_host.triggers import NotByHandError, Services
 
 _LOG = logging.getLogger("functions_host.queues")
+
+#: How long a stopping host waits for the broker; settling takes milliseconds where it answers.
+CLOSE_LIMIT_SECONDS = 3.0
 
 
 class QueueTrigger:
@@ -27,14 +32,19 @@ class QueueTrigger:
         plan = QueuePlan(
             function=function,
             argument=binding["name"],
-            queue=self._queue,
-            connection=_connection(function, binding, services),
             auto_complete=_auto_complete(binding, default=settings.auto_complete_messages),
             max_lock_renewal=settings.max_auto_lock_renewal,
         )
+        connection = _connection(function, binding, services)
         report = ConnectionReport(self._queue)
         self._receivers = [
-            QueueReceiver(plan, slots, services.worker, services.admission, report)
+            QueueReceiver(
+                plan,
+                slots,
+                services.worker,
+                services.admission,
+                QueueLink(connection, self._queue, report),
+            )
             for slots in shares(settings.max_concurrent_calls, services.receivers_per_queue)
         ]
         self._threads: list[threading.Thread] = []
@@ -53,8 +63,23 @@ class QueueTrigger:
             receiver.stop()
 
     async def close(self) -> None:
-        """Wait until every message in flight is settled and every connection closed."""
-        await asyncio.gather(*(asyncio.to_thread(thread.join) for thread in self._threads))
+        """Wait a while until every message in flight is settled and every connection closed.
+
+        A broker that does not answer is left behind: its locks run out. The threads are daemons.
+        """
+        if left := await asyncio.to_thread(self._join, time.monotonic() + CLOSE_LIMIT_SECONDS):
+            _LOG.warning(
+                "queue %s: %d connections did not close in %g s; their messages come back when "
+                "their locks run out",
+                self._queue,
+                left,
+                CLOSE_LIMIT_SECONDS,
+            )
+
+    def _join(self, deadline: float) -> int:
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return sum(thread.is_alive() for thread in self._threads)
 
     def check_by_hand(self) -> None:
         """Refuse: a message by hand would have no lock to renew or settle."""

@@ -16,6 +16,8 @@ _NAMES = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fr
 _NCRONTAB_FIELD = re.compile(rf"(?:[0-9*,/-]|{_NAMES})+", re.IGNORECASE)
 _ONE_MINUTE = timedelta(minutes=1)
 _LOOK_AHEAD = 5
+#: A century. A few more of them, and the calendar ends before the look-ahead does.
+_LONGEST_INTERVAL = timedelta(days=36_525)
 
 
 class Schedule(Protocol):
@@ -66,6 +68,9 @@ def parse_schedule(text: str) -> Schedule:
         interval = parse_time_span(text.strip())
         if interval <= timedelta(0):
             msg = "the interval is not positive"
+            raise ValueError(msg)
+        if interval > _LONGEST_INTERVAL:
+            msg = f"the interval is longer than {_LONGEST_INTERVAL.days} days"
             raise ValueError(msg)
         return IntervalSchedule(interval)
     if len(fields) == _CRON_FIELDS_WITH_SECONDS - 1:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from devstack.functions_host.errors import SettingsError
+from devstack.functions_host.frames import encodable
 from devstack.functions_host.time_span import parse_time_span
 
 DEFAULT_SERVICE_BUS_CONNECTION = "AzureWebJobsServiceBus"
@@ -23,6 +24,7 @@ _LEVELS = {
     "critical": logging.CRITICAL,
     "none": logging.CRITICAL + 10,
 }
+_LONGEST_SHOWN = 200
 _PLACEHOLDER = re.compile(r"%([^%]*)%")
 
 
@@ -151,17 +153,25 @@ def _walk(
             try:
                 parsed = parse(value)
             except ValueError as error:
-                msg = f"{path}: {'.'.join(place)} is {json.dumps(value)}; it {demand}."
+                msg = f"{path}: {'.'.join(place)} is {_shown(value)}; it {demand}."
                 raise SettingsError(msg) from error
             if name is not None:
                 values[name] = parsed
         elif any(known[: len(place)] == place for known in _KNOWN):
             if not isinstance(value, dict):
-                msg = f"{path}: {'.'.join(place)} is {json.dumps(value)}; it must be an object."
+                msg = f"{path}: {'.'.join(place)} is {_shown(value)}; it must be an object."
                 raise SettingsError(msg)
             _walk(path, value, place, values, ignored)
         else:
             ignored.append(".".join(place))
+
+
+def _shown(value: object) -> str:
+    try:
+        text = json.dumps(value)
+    except (RecursionError, ValueError):
+        return "too large to show"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
 def load_local_settings(path: Path) -> dict[str, str]:
@@ -178,7 +188,21 @@ def load_local_settings(path: Path) -> dict[str, str]:
         if not isinstance(value, str):
             msg = f"{path}: Values.{name} is not a text; put it in double quotes."
             raise SettingsError(msg)
+        _refuse_what_no_environment_holds(path, name, value)
     return values
+
+
+def _refuse_what_no_environment_holds(path: Path, name: str, value: str) -> None:
+    where = f"{path}: Values.{encodable(name)!r}"
+    if not name or "=" in name or "\0" in name:
+        msg = f"{where}: an environment variable cannot have this name; take out '=' and NUL."
+        raise SettingsError(msg)
+    if "\0" in value:
+        msg = f"{where} holds a NUL character, which an environment variable cannot; take it out."
+        raise SettingsError(msg)
+    if encodable(name + value) != name + value:
+        msg = f"{where} holds half of a surrogate pair; write the whole character."
+        raise SettingsError(msg)
 
 
 def _read_object(path: Path) -> dict[str, Any]:
@@ -193,6 +217,9 @@ def _read_object(path: Path) -> dict[str, Any]:
         document = json.loads(text)
     except json.JSONDecodeError as error:
         msg = f"{path}: not JSON at line {error.lineno}, column {error.colno} ({error.msg})."
+        raise SettingsError(msg) from error
+    except (RecursionError, ValueError) as error:
+        msg = f"{path}: holds a number or a nesting beyond every limit; make it smaller."
         raise SettingsError(msg) from error
     if not isinstance(document, dict):
         msg = f"{path}: holds no JSON object; write one in braces."

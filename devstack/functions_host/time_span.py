@@ -9,6 +9,9 @@ _TIME_SPAN = re.compile(
 )
 _HOURS_A_DAY = 24
 _SIXTY = 60
+#: .NET's TimeSpan ends here.
+_MOST_DAYS = 10_675_199
+_MOST_DIGITS = 20
 
 
 def parse_time_span(text: str) -> timedelta:
@@ -22,5 +25,8 @@ def parse_time_span(text: str) -> timedelta:
     if hours >= _HOURS_A_DAY or minutes >= _SIXTY or seconds >= _SIXTY:
         msg = f"'{text}' is not a TimeSpan: hours go to 23, minutes and seconds to 59"
         raise ValueError(msg)
-    days = int(match["days"] or 0)
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    days = match["days"] or "0"
+    if len(days) > _MOST_DIGITS or int(days) >= _MOST_DAYS:
+        msg = f"'{text[:_MOST_DIGITS]}…' is beyond the longest TimeSpan, {_MOST_DAYS} days"
+        raise ValueError(msg)
+    return timedelta(days=int(days), hours=hours, minutes=minutes, seconds=seconds)

@@ -40,19 +40,21 @@ class StatusFile:
         self._path = path
 
     def get(self, name: str) -> TimerStatus | None:
-        """Return what is kept of the timer `name`."""
+        """Return what is kept of the timer `name`; times without an offset mean nothing."""
         entry = self._read().get(name)
         if entry is None:
             return None
         try:
             last = entry["last"]
-            return TimerStatus(
+            status = TimerStatus(
                 last=datetime.fromisoformat(last) if last else None,
                 next=datetime.fromisoformat(entry["next"]),
                 last_updated=datetime.fromisoformat(entry["lastUpdated"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise SettingsError(self._complaint()) from error
+        moments = [status.last or status.last_updated, status.next, status.last_updated]
+        return None if any(moment.tzinfo is None for moment in moments) else status
 
     def put(self, name: str, status: TimerStatus) -> None:
         """Keep `status` for the timer `name`."""
@@ -71,7 +73,7 @@ class StatusFile:
             entries = json.loads(self._path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
-        except ValueError as error:
+        except (OSError, RecursionError, ValueError) as error:
             raise SettingsError(self._complaint()) from error
         if not isinstance(entries, dict):
             raise SettingsError(self._complaint())
@@ -167,9 +169,14 @@ class TimerTrigger:
         await run(self._worker, self.function, inputs, body)
 
     def _keep(self, status: TimerStatus) -> None:
-        if self._statuses is not None:
+        if self._statuses is None:
+            return
+        self._status = status
+        try:
             self._statuses.put(self.function.name, status)
-            self._status = status
+        except (OSError, SettingsError) as error:
+            # The timer goes on: only what a later start would know is lost.
+            _LOG.error("%s: its status is not kept: %s", self.function.name, error)
 
 
 def _parsed(text: str, function: str) -> Schedule:

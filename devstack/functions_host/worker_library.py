@@ -10,6 +10,7 @@ import asyncio
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ from azure_functions_runtime.native_invocation import (
     invocation_request_native,
 )
 from azure_functions_runtime.utils.executor import run_sync_func
+
+from devstack.functions_host.frames import encodable
 
 # The library carries no types.
 _untyped: Any = runtime
@@ -134,27 +137,36 @@ def _run_here(function: Any, call: Call, reply: Reply) -> None:  # noqa: ANN401 
         context = _context(function, identity, arguments)
         result = _run_sync(identity, context, function.func, arguments)
         _check(function, result)
-        header, body = _answer(call, _encode(function, result))
+        # Inside, too: an answer that cannot be sent is a failure of its function.
+        reply(*_answer(call, _encode(function, result)))
     except BaseException as error:  # noqa: BLE001 - whatever a function raises is its outcome
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(where.filename).name}:{where.lineno} in {where.name}"
-        trace = "".join(traceback.format_exception(error))
-        header, body = _failure(call, type(error).__name__, place, trace), b""
-    reply(header, body)
+        reply(_raised(call, error), b"")
 
 
 async def _run_on_loop(call: Call, reply: Reply) -> None:
-    ok, value, _, error, trace = await _run_async(
-        call.header["id"], call.header["function"], _inputs(call), _metadata(call)
-    )
-    if ok:
-        reply(*_answer(call, value))
-    else:
-        reply(_failure(call, str(error).partition("(")[0], "async function", trace or ""), b"")
+    try:
+        ok, value, _, error, trace = await _run_async(
+            call.header["id"], call.header["function"], _inputs(call), _metadata(call)
+        )
+        if ok:
+            reply(*_answer(call, value))
+        else:
+            kind = str(error).partition("(")[0]
+            reply(_failure(call, kind, "async function", trace or ""), b"")
+    except BaseException as error:  # noqa: BLE001 - a cancellation or an exit is an outcome as well
+        reply(_raised(call, error), b"")
+
+
+def _raised(call: Call, error: BaseException) -> dict[str, Any]:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(where.filename).name}:{where.lineno} in {where.name}"
+    trace = "".join(traceback.format_exception(error))
+    return _failure(call, type(error).__name__, place, trace)
 
 
 def _failure(call: Call, error: str, place: str, trace: str) -> dict[str, Any]:
-    return {"id": call.header["id"], "error": error, "place": place, "trace": trace}
+    facts = {"error": error, "place": place, "trace": trace}
+    return {"id": call.header["id"], **{name: encodable(text) for name, text in facts.items()}}
 
 
 def _inputs(call: Call) -> list[tuple[str, Any]]:
@@ -204,5 +216,9 @@ def _answer(call: Call, value: Any) -> tuple[dict[str, Any], bytes]:  # noqa: AN
 
 
 def flush() -> None:
-    """Bring what functions printed to where the host's own output goes."""
-    sys.stdout.flush()
+    """Bring what functions printed to where the host's own output goes.
+
+    A function may have closed, replaced or removed its standard output: that is no failure.
+    """
+    with suppress(AttributeError, OSError, ValueError):
+        sys.stdout.flush()

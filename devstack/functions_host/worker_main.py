@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from devstack.functions_host import worker_library
-from devstack.functions_host.frames import Decoder, Frame, Kind, Outbox, encode
+from devstack.functions_host.frames import Decoder, Frame, Kind, Outbox, encodable, encode
 
 _READ_SIZE = 1 << 18
 
@@ -32,8 +32,8 @@ class _LogForwarder(logging.Handler):
             return
         header = {
             "level": record.levelno,
-            "logger": record.name,
-            "text": self.format(record),
+            "logger": encodable(record.name),
+            "text": encodable(self.format(record)),
             "invocation": worker_library.invocation_id.get(),
         }
         self._outbox.send([encode(Kind.LOG, header)])
@@ -56,7 +56,7 @@ class _Worker:
         try:
             functions = self._loop.run_until_complete(worker_library.index(app))
         except worker_library.IndexingError as error:
-            refusal = {"error": str(error), "trace": error.trace}
+            refusal = {"error": encodable(str(error)), "trace": encodable(error.trace)}
             self._outbox.send([encode(Kind.REFUSED, refusal)])
         else:
             self._outbox.send([encode(Kind.INDEXED, {"functions": functions})])

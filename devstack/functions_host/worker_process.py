@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -35,6 +36,7 @@ _BOOT = (
 _READ_SIZE = 1 << 18
 _WATCH_SECONDS = 0.1
 _DRAIN_POLL_SECONDS = 0.02
+_FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 5.0
 
 
@@ -169,24 +171,41 @@ class WorkerProcess:
         self.ready.set()
 
     def _supervise(self) -> None:
-        failures = 0
+        backoff = _FIRST_BACKOFF_SECONDS
         while not self._stopping.is_set():
-            session = self._spawn()
-            if self._stopping.is_set():
-                session.kill("the host stops")
-            try:
-                self._read(session)
-            finally:
-                self._bury(session)
-            if not session.indexed:
-                failures += 1
-                self._stopping.wait(min(0.5 * 2**failures, _LONGEST_BACKOFF_SECONDS))
+            if self._live_once():
+                backoff = _FIRST_BACKOFF_SECONDS
             else:
-                failures = 0
+                self._stopping.wait(backoff)
+                backoff = min(backoff * 2, _LONGEST_BACKOFF_SECONDS)
+
+    def _live_once(self) -> bool:
+        """See one worker from its start to its end; False where it never got to serve."""
+        try:
+            session = self._spawn()
+        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for the answer
+            self._refuse_or_log(f"the worker cannot be started: {type(error).__name__}: {error}")
+            return False
+        if self._stopping.is_set():
+            session.kill("the host stops")
+        try:
+            self._read(session)
+        finally:
+            self._bury(session)
+        return session.indexed
+
+    def _refuse_or_log(self, text: str) -> None:
+        """Let the start fail with `text`, or log it where the host has started already."""
+        if self._first_answer.is_set():
+            _LOG.error("%s", text)
+        else:
+            self._first_error = AppError(text)
+            self._first_answer.set()
 
     def _spawn(self) -> _Session:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, ExitStack() as undo:
+            undo.callback(ours.close)
             arguments = [str(_ROOT), str(theirs.fileno()), str(self._app), str(self._log_level)]
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-P", "-c", _BOOT, *arguments],
@@ -198,6 +217,7 @@ class WorkerProcess:
                 # A Ctrl-C in the terminal is the host's to handle, which gives a grace time.
                 start_new_session=True,
             )
+            undo.pop_all()
         self._session = _Session(process, ours, Outbox(ours))
         return self._session
 
@@ -238,12 +258,7 @@ class WorkerProcess:
 
     def _refused(self, session: _Session, frame: Frame) -> None:
         error, trace = frame.header["error"], frame.header["trace"]
-        text = f"{self._app}/function_app.py cannot be indexed: {error}\n{trace}"
-        if self._first_answer.is_set():
-            _LOG.error("%s", text)
-        else:
-            self._first_error = AppError(text)
-            self._first_answer.set()
+        self._refuse_or_log(f"{self._app}/function_app.py cannot be indexed: {error}\n{trace}")
         session.kill("the app could not be indexed")
 
     def _bury(self, session: _Session) -> None:
@@ -259,9 +274,9 @@ class WorkerProcess:
             pending.call.done(Lost(session.obituary))
         if not self._first_answer.is_set():
             code = session.process.returncode
-            text = f"{session.obituary} while it indexed {self._app} (exit status {code})"
-            self._first_error = AppError(text)
-            self._first_answer.set()
+            self._refuse_or_log(
+                f"{session.obituary} while it indexed {self._app} (exit status {code})"
+            )
 
     def _watch(self) -> None:
         while not self._stopping.wait(_WATCH_SECONDS):

@@ -5,13 +5,15 @@ import asyncio
 import logging
 import math
 import os
+import re
 import secrets
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from devstack.service_bus import private_file
 from devstack.service_bus.configuration import ConfigurationError, load
 from devstack.service_bus.sas import AccessKey
 from devstack.service_bus.server import ListenError, Server, ServerSettings
@@ -19,6 +21,8 @@ from devstack.service_bus.store import MemoryStore, SqliteStore, StoreError
 
 KEY_VARIABLE = "SERVICE_BUS_EMULATOR_KEY"
 _HIGHEST_PORT = 65535
+#: Not empty, and nothing that a connection string could not carry.
+_SECRET = re.compile(r"[!-:<-~]+")
 
 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -30,47 +34,69 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         format="%(asctime)s %(levelname)s service_bus: %(message)s",
     )
     try:
-        return 0 if asyncio.run(_server(options, environ).run()) else 1
+        return 0 if _serve(options, environ) else 1
     except (ConfigurationError, StoreError, ListenError, OSError) as error:
         sys.stderr.write(f"service_bus: {error}\n")
         return 1
 
 
-def _server(options: argparse.Namespace, environ: Mapping[str, str]) -> Server:
+def _serve(options: argparse.Namespace, environ: Mapping[str, str]) -> bool:
     namespace = load(options.config)
-    options.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if options.ready_file is not None:
-        # A file left over from before would announce a server that is gone.
-        options.ready_file.unlink(missing_ok=True)
-    store = (
-        MemoryStore()
-        if options.in_memory
-        else SqliteStore(options.data, synchronous=options.synchronous)
-    )
-    settings = ServerSettings(
+    _make_folder(options.data)
+    with closing(_store(options)) as store:
+        # Not before the store is ours: until then the file may be that of a running emulator.
+        # One left over from before would announce a server that is gone.
+        if options.ready_file is not None:
+            options.ready_file.unlink(missing_ok=True)
+        key = AccessKey(options.key_name, _secret(options.data, environ))
+        return asyncio.run(Server(namespace, store, key, _settings(options)).run())
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"{folder}: cannot be made ({error.strerror}); give --data a folder of your own."
+        raise ConfigurationError(msg) from error
+
+
+def _store(options: argparse.Namespace) -> MemoryStore | SqliteStore:
+    if options.in_memory:
+        return MemoryStore()
+    return SqliteStore(options.data, synchronous=options.synchronous)
+
+
+def _settings(options: argparse.Namespace) -> ServerSettings:
+    return ServerSettings(
         host=options.host,
         port=options.port,
         admin_port=options.admin_port,
         idle_detach=options.idle_detach,
+        max_connections=options.max_connections,
         ready_file=options.ready_file,
         data=options.data,
     )
-    key = AccessKey(options.key_name, _secret(options.data, environ))
-    return Server(namespace, store, key, settings)
 
 
 def _secret(folder: Path, environ: Mapping[str, str]) -> str:
     """Return the key from the environment, else the folder's own, made when first needed."""
     if environ.get(KEY_VARIABLE):
-        return environ[KEY_VARIABLE]
+        return _checked(environ[KEY_VARIABLE], KEY_VARIABLE, "set it to visible ASCII without ';'")
     path = folder / "access-key"
+    remedy = f"delete it to have a new key made, or set {KEY_VARIABLE}"
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text(encoding="ascii").strip()
-    with os.fdopen(descriptor, "w", encoding="ascii") as file:
-        secret = secrets.token_urlsafe(32)
-        file.write(secret)
+        if not path.exists():
+            private_file.write(path, secrets.token_urlsafe(32).encode())
+        return _checked(path.read_text(encoding="latin-1").strip(), str(path), remedy)
+    except OSError as error:
+        msg = f"{path}: cannot be read or made ({error.strerror}); {remedy}."
+        raise ConfigurationError(msg) from error
+
+
+def _checked(secret: str, place: str, remedy: str) -> str:
+    if not _SECRET.fullmatch(secret):
+        msg = f"{place}: holds no usable access key; {remedy}."
+        raise ConfigurationError(msg)
     return secret
 
 
@@ -89,6 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--port", type=_port, default=0, help="the AMQP port; 0 picks a free one")
     add("--admin-port", type=_port, default=0, help="the Atom API's port; 0 picks a free one")
     add("--idle-detach", type=_seconds, default=600.0, help="seconds after which idle links go")
+    add("--max-connections", type=_count, default=1000, help="AMQP connections held at once")
     add("--key-name", default="RootManageSharedAccessKey", help="the access key's name")
     add(
         "--synchronous",
@@ -113,6 +140,13 @@ def _port(text: str) -> int:
     if text.isdecimal() and int(text) <= _HIGHEST_PORT:
         return int(text)
     msg = f"{text} is no port: write 0 to {_HIGHEST_PORT}"
+    raise argparse.ArgumentTypeError(msg)
+
+
+def _count(text: str) -> int:
+    if text.isdecimal() and len(text) < 10 and int(text) > 0:  # noqa: PLR2004 - what int() takes
+        return int(text)
+    msg = f"{text} is no whole number above zero"
     raise argparse.ArgumentTypeError(msg)
 
 

@@ -1,6 +1,6 @@
 """The self-signed certificate of the Atom API, made once per data folder."""
 
-import os
+import logging
 import ssl
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -11,6 +11,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from devstack.service_bus import private_file
+
+_LOG = logging.getLogger(__name__)
+
 _VALID = timedelta(days=825)
 _NAMES = x509.SubjectAlternativeName(
     [x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))]
@@ -20,18 +24,27 @@ _NAMES = x509.SubjectAlternativeName(
 def context_for(folder: Path) -> tuple[ssl.SSLContext, Path]:
     """Return a server's TLS context and the certificate that clients must trust."""
     certificate, key = folder / "certificate.pem", folder / "certificate-key.pem"
-    if not (key.exists() and _is_valid(certificate)):
+    if not _is_usable(certificate, key):
+        if certificate.exists():
+            _LOG.warning("%s: cannot be used any more; made a new one", certificate)
         _make(certificate, key)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    return context, certificate
+    return _loaded(certificate, key), certificate
 
 
-def _is_valid(path: Path) -> bool:
-    if not path.exists():
+def _is_usable(path: Path, key_path: Path) -> bool:
+    try:
+        _loaded(path, key_path)
+        expires = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
+    except (FileNotFoundError, ssl.SSLError, ValueError):
         return False
-    expires = x509.load_pem_x509_certificate(path.read_bytes()).not_valid_after_utc
     return expires > datetime.now(UTC) + timedelta(days=1)
+
+
+def _loaded(path: Path, key_path: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # Without a password OpenSSL would ask the terminal for that of a foreign key.
+    context.load_cert_chain(path, key_path, password="")
+    return context
 
 
 def _make(path: Path, key_path: Path) -> None:
@@ -42,11 +55,9 @@ def _make(path: Path, key_path: Path) -> None:
         serialization.PrivateFormat.PKCS8,
         serialization.NoEncryption(),
     )
-    key_path.unlink(missing_ok=True)
-    descriptor = os.open(key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(encoded)
-    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    # A kill between the two leaves a pair that does not match, and is made anew.
+    private_file.write(key_path, encoded)
+    private_file.write(path, certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _built(key: ec.EllipticCurvePrivateKey) -> x509.Certificate:

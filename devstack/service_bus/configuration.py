@@ -37,14 +37,16 @@ class Namespace:
 def load(path: Path) -> Namespace:
     """Read and check the configuration at `path`."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return _namespace(_Place(path, "", json.loads(path.read_text(encoding="utf-8"))))
     except OSError as error:
         msg = f"{path}: cannot be read ({error.strerror}); give --config a readable file."
         raise ConfigurationError(msg) from error
     except ValueError as error:
         msg = f"{path}: is not JSON ({error}); correct it."
         raise ConfigurationError(msg) from error
-    return _namespace(_Place(path, "", content))
+    except RecursionError as error:
+        msg = f"{path}: is nested too deeply; write one UserConfig with a namespace and its queues."
+        raise ConfigurationError(msg) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +168,12 @@ def _duration(place: _Place) -> int | None:
     if found is None:
         place.refuse("write an ISO 8601 duration such as PT30S or P14D.")
     days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    milliseconds = round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
-    if milliseconds <= 0:
+    milliseconds = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
+    if milliseconds >= _FOR_EVER:
+        return None
+    if round(milliseconds) <= 0:
         place.refuse("write a duration above zero.")
-    return None if milliseconds >= _FOR_EVER else milliseconds
+    return round(milliseconds)
 
 
 def _lock_duration(place: _Place) -> int:

@@ -18,12 +18,15 @@ _LOG = logging.getLogger(__name__)
 
 CONTAINER = "devstack.service_bus"
 CBS = "$cbs"
+#: How long a client that is refused may take to read why.
+_REFUSED_SECONDS = 10.0
 MANAGEMENT_SUFFIX = "/$management"
 
 NOT_FOUND = "amqp:not-found"
 NOT_IMPLEMENTED = "amqp:not-implemented"
 NOT_ALLOWED = "amqp:not-allowed"
 UNAUTHORIZED = "amqp:unauthorized-access"
+RESOURCE_LIMIT_EXCEEDED = "amqp:resource-limit-exceeded"
 DETACH_FORCED = "amqp:link:detach-forced"
 
 
@@ -54,9 +57,11 @@ class AnyLink(Protocol):
 class Connection(asyncio.Protocol):
     """Speaks AMQP with one client."""
 
-    def __init__(self, broker: Broker, peers: set["Connection"]) -> None:
+    def __init__(self, broker: Broker, peers: set["Connection"], max_peers: int) -> None:
         self.broker = broker
         self._peers = peers
+        self._max_peers = max_peers
+        self._refused_at: float | None = None
         self._links: dict[engine.Pointer, AnyLink] = {}
         self._grants: dict[str, Grant] = {}
         self._socket: asyncio.Transport | None = None
@@ -70,7 +75,7 @@ class Connection(asyncio.Protocol):
                 engine.LINK_REMOTE_DETACH: self._on_detach,
                 engine.SESSION_REMOTE_OPEN: engine.open_session,
                 engine.SESSION_REMOTE_CLOSE: self._on_end,
-                engine.CONNECTION_REMOTE_OPEN: lambda _: self._engine.open(),
+                engine.CONNECTION_REMOTE_OPEN: self._on_open,
                 engine.CONNECTION_REMOTE_CLOSE: self._on_close,
             },
         )
@@ -80,6 +85,10 @@ class Connection(asyncio.Protocol):
         if not isinstance(transport, asyncio.Transport):
             raise TypeError
         self._socket = transport
+        # Those that were refused and are not gone yet take nobody's place.
+        held = sum(peer._refused_at is None for peer in self._peers)  # noqa: SLF001 - of this class
+        if held >= self._max_peers:
+            self._refused_at = asyncio.get_running_loop().time()
         self._peers.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -103,7 +112,8 @@ class Connection(asyncio.Protocol):
         output = self._engine.output()
         if output:
             self._socket.write(output)
-        if self._engine.finished:
+        # Who is refused closes first: it could not read why from a socket that is gone.
+        if self._engine.finished and self._refused_at is None:
             self._socket.close()
 
     def abort(self) -> None:
@@ -124,7 +134,11 @@ class Connection(asyncio.Protocol):
 
     def sweep(self, idle_since: float) -> None:
         """Detach links that were idle since then, or whose token has expired."""
-        self._engine.tick(int(asyncio.get_running_loop().time() * 1000))
+        now = asyncio.get_running_loop().time()
+        if self._refused_at is not None and self._refused_at + _REFUSED_SECONDS < now:
+            self.abort()
+            return
+        self._engine.tick(int(now * 1000))
         for pointer, link in list(self._links.items()):
             if link.path == CBS:
                 continue
@@ -163,6 +177,8 @@ class Connection(asyncio.Protocol):
             link.on_flow()
 
     def _on_attach(self, event: engine.Pointer) -> None:
+        if self._refused_at is not None:
+            return
         pointer = engine.link_of(event)
         link = engine.wrapped(pointer)
         try:
@@ -183,9 +199,18 @@ class Connection(asyncio.Protocol):
             self._links.pop(pointer).on_close()
         engine.close_session(session)
 
+    def _on_open(self, _: engine.Pointer) -> None:
+        self._engine.open()
+        if self._refused_at is not None:
+            text = f"--max-connections allows {self._max_peers} connections, and all are in use."
+            _LOG.warning("refused a connection: %s", text)
+            self._engine.close(RESOURCE_LIMIT_EXCEEDED, text)
+
     def _on_close(self, _: engine.Pointer) -> None:
         self._forget_links()
         self._engine.close()
+        if self._refused_at is not None and self._socket is not None:
+            self._socket.close()
 
     def _forget_links(self) -> None:
         for link in self._links.values():

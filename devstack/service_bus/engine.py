@@ -101,7 +101,8 @@ class Engine:
     def close(self, condition: str = "", description: str = "") -> None:
         """Close the connection, with an error where one is named."""
         if condition:
-            _set_condition(lib.pn_connection_condition(self._connection), condition, description)
+            error = lib.pn_connection_condition(self._connection)
+            _set_condition(error, condition, description)
         lib.pn_connection_close(self._connection)
 
     def free(self) -> None:
@@ -263,14 +264,14 @@ def reject(delivery: Pointer, condition: str, description: str) -> None:
     """Settle the delivery as rejected, saying why."""
     error = lib.pn_disposition_condition(lib.pn_delivery_local(delivery))
     _set_condition(error, condition, description)
-    # The Python SDK's sender hangs on an error without info.
-    Data(lib.pn_condition_info(error)).put_object({symbol("emulator"): "devstack.service_bus"})
     settle(delivery, REJECTED)
 
 
 def _set_condition(condition: Pointer, name: str, description: str) -> None:
     lib.pn_condition_set_name(condition, name.encode())
     lib.pn_condition_set_description(condition, description.encode())
+    # Without info the Python SDK's sender hangs on an error, and its connection stumbles over it.
+    Data(lib.pn_condition_info(condition)).put_object({symbol("emulator"): "devstack.service_bus"})
 
 
 def is_undeliverable(delivery: Pointer) -> bool:

@@ -2,10 +2,13 @@
 
 import base64
 import hmac
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 _SCHEME = "SharedAccessSignature "
+_SECONDS = re.compile(r"[0-9]{1,15}")
 
 
 class UnauthorizedError(Exception):
@@ -43,7 +46,7 @@ class AccessKey:
         if not hmac.compare_digest(base64.b64encode(expected), fields["sig"].encode()):
             msg = "The token's signature does not match the key."
             raise UnauthorizedError(msg)
-        if not expiry.isdecimal() or int(expiry) <= now:
+        if not _SECONDS.fullmatch(expiry) or int(expiry) <= now:
             msg = "The token has expired."
             raise UnauthorizedError(msg)
         return Grant(_loopback_path(unquote(resource)), int(expiry))
@@ -65,7 +68,11 @@ def _fields(token: str) -> dict[str, str]:
 
 
 def _loopback_path(resource: str) -> str:
-    host = urlsplit(resource).hostname or ""
+    try:
+        host = urlsplit(resource).hostname or ""
+    except ValueError as error:
+        msg = "The token's resource is no URI."
+        raise UnauthorizedError(msg) from error
     if host != "localhost" and not host.startswith("127."):
         msg = f"The token is for the host '{host}', not for this emulator."
         raise UnauthorizedError(msg)
@@ -74,5 +81,7 @@ def _loopback_path(resource: str) -> str:
 
 def path_of(resource: str) -> str:
     """Return the entity's path in a resource URI or an AMQP address, in lower case."""
-    path = urlsplit(resource).path if "://" in resource else resource
+    path = resource
+    with suppress(ValueError):  # no URI: the path of nothing that there is
+        path = urlsplit(resource).path if "://" in resource else resource
     return path.strip("/").lower()

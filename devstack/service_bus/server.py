@@ -29,12 +29,13 @@ class ListenError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Where to listen, and how long a link may idle."""
+    """Where to listen, how many may connect, and how long a link may idle."""
 
     host: str
     port: int
     admin_port: int
     idle_detach: float
+    max_connections: int
     ready_file: Path | None
     data: Path
 
@@ -47,7 +48,6 @@ class Server:
     ) -> None:
         self._settings = settings
         self._namespace = namespace
-        self._store = store
         self._key = key
         self._peers: set[Connection] = set()
         self._stop = asyncio.Event()
@@ -69,15 +69,17 @@ class Server:
         amqp.close()
         self._hang_up()
         await atom.cleanup()
-        self._store.close()
         return not self._failed
 
     async def _listen(self) -> asyncio.Server:
         host, port = self._settings.host, self._settings.port
         with _listening(host, port):
             return await asyncio.get_running_loop().create_server(
-                lambda: Connection(self._broker, self._peers), host, port, backlog=512
+                self._connection, host, port, backlog=512
             )
+
+    def _connection(self) -> Connection:
+        return Connection(self._broker, self._peers, self._settings.max_connections)
 
     async def _listen_for_atom(self) -> tuple[web.AppRunner, int, Path]:
         host, port = self._settings.host, self._settings.admin_port

@@ -32,6 +32,36 @@ CREATE TABLE IF NOT EXISTS history (
 """
 
 
+#: What marks a database as ours ("GLSB"), and the version of the tables above.
+_APPLICATION = 0x474C5342
+_VERSION = 1
+#: The columns of our tables, which tells the files of ours that bear no mark yet.
+_TABLES = {
+    "queues": {"number", "name", "next_sequence"},
+    "messages": {
+        *("id", "message_id", "enqueued", "ttl", "state", "due", "delivery_count", "reason"),
+        *("description", "source", "header", "annotations", "bare"),
+    },
+    "history": {"queue", "message_id", "at"},
+}
+
+#: Sorts of failure of SQLite, and what to do about them.
+_DAMAGED = (
+    "is damaged or no database of the emulator's ({reason}): move messages.sqlite* out of the "
+    "folder to start with empty queues, or give --data another folder."
+)
+_IN_USE = (
+    "is in use by another emulator: stop that one, or give this one a --data folder of its own."
+)
+_UNWRITABLE = "cannot be written ({reason}): free space there, or give --data another folder."
+_REMEDIES = {
+    sqlite3.SQLITE_NOTADB: _DAMAGED,
+    sqlite3.SQLITE_CORRUPT: _DAMAGED,
+    sqlite3.SQLITE_BUSY: _IN_USE,
+    sqlite3.SQLITE_LOCKED: _IN_USE,
+}
+
+
 class StoreError(Exception):
     """The store cannot be opened, read or written. The message says what to do."""
 
@@ -78,7 +108,7 @@ class SqliteStore:
             self._database = sqlite3.connect(self._path, isolation_level=None, timeout=0)
             try:
                 self._prepare(synchronous)
-            except sqlite3.Error:
+            except (sqlite3.Error, StoreError):
                 self._database.close()
                 raise
 
@@ -86,13 +116,32 @@ class SqliteStore:
         run = self._database.execute
         # An exclusive lock keeps a second emulator off these messages for as long as we live.
         run("PRAGMA locking_mode = EXCLUSIVE")
+        run("BEGIN EXCLUSIVE")
+        self._refuse_the_foreign()
+        run("COMMIT")
         run("PRAGMA journal_mode = WAL")
         run(f"PRAGMA synchronous = {synchronous}")
         run("PRAGMA wal_autocheckpoint = 4000")
         run("BEGIN IMMEDIATE")
         for statement in _SCHEMA.split(";"):
             run(statement)
+        run(f"PRAGMA application_id = {_APPLICATION}")
+        run(f"PRAGMA user_version = {_VERSION}")
         run("COMMIT")
+
+    def _refuse_the_foreign(self) -> None:
+        run = self._database.execute
+        (application,) = run("PRAGMA application_id").fetchone()
+        (version,) = run("PRAGMA user_version").fetchone()
+        tables = {
+            name: {column for _, column, *_ in run(f"PRAGMA table_info('{name}')")}
+            for (name,) in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            if name in _TABLES or not application
+        }
+        # Before it was marked, a file of ours was one with exactly our tables, or empty.
+        ours = not tables or tables == _TABLES
+        if not ours or (application, version) not in {(_APPLICATION, _VERSION), (0, 0)}:
+            raise self._error(_DAMAGED, "its tables are not those of this version")
 
     def open_queue(self, settings: QueueSettings) -> Queue:
         """Return the queue with everything that was kept of it."""
@@ -195,13 +244,12 @@ class SqliteStore:
         try:
             yield
         except sqlite3.Error as error:
-            msg = f"{self._path}: {error}"
-            if "locked" in str(error):
-                msg = (
-                    f"{self._path} is in use by another emulator: "
-                    "stop that one, or give this one a --data folder of its own."
-                )
-            raise StoreError(msg) from error
+            # The lowest byte is the sort of failure, the rest its details.
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            raise self._error(_REMEDIES.get(code, _UNWRITABLE), str(error)) from error
+
+    def _error(self, remedy: str, reason: str) -> StoreError:
+        return StoreError(f"{self._path} {remedy.format(reason=reason)}")
 
 
 def _row(identity: int, message: Message) -> tuple[object, ...]:

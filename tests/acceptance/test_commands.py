@@ -22,13 +22,13 @@ pytestmark = pytest.mark.acceptance
 class Command:
     """A command with a mark in its environment, by which all that it started can be found."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, **environment: str) -> None:
         self._mark = f"GLEICHLAUF_TEST={uuid.uuid4()}"
         name, value = self._mark.split("=")
         self.process = subprocess.Popen(
             [sys.executable, "-m", *arguments],
             cwd=ROOT,
-            env={**os.environ, name: value},
+            env={**os.environ, **environment, name: value},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -96,6 +96,30 @@ def test_an_interrupted_demo_stops_everything_and_leaves_nothing(
     assert demo.wait() == 130
     assert demo.left_behind() == []
     assert not set(RUNS.glob("demo-*")) - runs_before
+
+
+@linux_only
+def test_a_second_ctrl_c_does_not_cut_the_stop_short(runs_before: set[Path]) -> None:
+    demo = Command("devstack.demo")
+    demo.read_until("records missing")
+    for _ in range(5):
+        demo.process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+    assert demo.wait() == 130
+    assert demo.left_behind() == []
+    assert not set(RUNS.glob("demo-*")) - runs_before
+
+
+@linux_only
+def test_a_foreign_locale_a_proxy_and_variables_of_postgresql_do_not_matter() -> None:
+    surroundings = {
+        "LC_ALL": "xx_XX.UTF-8",
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "NO_PROXY": "",
+        "PGSSLMODE": "require",
+    }
+    demo = Command("devstack.demo", "--customers", "20", **surroundings)
+    assert demo.wait() == 0, "".join(demo.lines)
 
 
 @linux_only
