@@ -1,6 +1,9 @@
 """One table to another, through the real Functions worker, the SDKs and real servers."""
 
+import json
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +88,59 @@ def test_a_refused_record_ends_in_the_dead_letter_queue_with_its_reason(
     assert b'violates check constraint "no3"' in properties[b"ErrorMessage"]
     assert properties[b"ErrorType"] == b"RejectedError"
     assert properties[b"ErrorDeliveryCount"] == 10
+
+
+def test_sb2_a_record_larger_than_a_message_arrives_with_its_neighbours(
+    scene: tuple[Stack, Databases],
+) -> None:
+    stack, databases = scene
+    databases.insert_customers(1, 200)
+    with psycopg.connect(stack.postgres.dsn("crm"), autocommit=True) as crm:
+        crm.execute(
+            "UPDATE customer SET name = repeat('ü', 150000) WHERE customer_number = 'D000057'"
+        )
+    stack.host.start()
+    wait_until_equal(databases, stack, seconds=60)
+    assert databases.count_partners() == 200
+
+
+def test_execute_job_answers_over_http(scene: tuple[Stack, Databases]) -> None:
+    stack, databases = scene
+    databases.insert_customers(1, 30)
+    stack.settings = {**stack.settings, "SYNC_GET_CHANGES_SCHEDULE": "0 0 0 1 1 *"}
+    stack.host.start()
+    job = "customers-to-erp"
+    status, answer = _execute_job(stack, {"job": job, "dryRun": True})
+    assert (status, answer["sent"], len(answer["messages"])) == (200, 30, 20)
+    condition = {"field": "customer_number", "operator": "equals", "value": "D000007"}
+    status, answer = _execute_job(stack, {"job": job, "filter": condition})
+    assert (status, answer["sent"]) == (200, 1)
+    status, answer = _execute_job(stack, {"job": job})
+    assert (status, answer["sent"], answer["finished"]) == (200, 30, True)
+    wait_until_equal(databases, stack, seconds=60)
+    assert _execute_job(stack, {"job": job})[1]["sent"] == 0
+    assert _execute_job(stack, {"job": "nobody"})[0] == 404
+    assert _execute_job(stack, {"jobs": job})[0] == 400
+    assert _execute_job(stack, {"job": job}, key="wrong")[0] == 401
+    assert _watermark(stack).last_cron_run is None
+
+
+def _execute_job(
+    stack: Stack, body: dict[str, Any], key: str | None = None
+) -> tuple[int, dict[str, Any]]:
+    keys = json.loads((stack.folder / "functions_host" / "keys.json").read_text("utf-8"))
+    request = urllib.request.Request(  # noqa: S310 - our own host
+        f"{stack.host.facts()['url']}/api/ExecuteJob",
+        data=json.dumps(body).encode(),
+        headers={"x-functions-key": key or keys["functions"]["ExecuteJob"]["default"]},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - as above
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            is_ours = error.headers.get_content_type() == "application/json"
+            return error.code, json.load(error) if is_ours else {}
 
 
 def _kill_emulator(stack: Stack) -> None:
