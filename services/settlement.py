@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
+from azure.servicebus.exceptions import MessageLockLostError
 
 from services.management_node import ManagementNode
 from services.queue_items import Delivery
@@ -42,29 +42,32 @@ class SettlementService:
         self._thread.shutdown()
 
     def _close_nodes(self) -> None:
-        while self._nodes:
-            self._nodes.popitem()[1].close()
+        for queue in list(self._nodes):
+            self._forget(queue)
 
     def _abandon(self, delivery: Delivery, properties: Mapping[str, str | int]) -> None:
-        try:
-            self._node(delivery.queue).abandon(delivery.lock_token, properties)
-        except MessageLockLostError:
-            _LOGGER.warning("%s: the lock was lost before the abandon", delivery.queue)
-        except (ServiceBusError, OSError):
-            # The broker detaches idle links; the next request on one fails for good.
-            self._abandon_again(delivery, properties)
+        for first in (True, False):
+            try:
+                self._node(delivery.queue).abandon(delivery.lock_token, properties)
+            except MessageLockLostError:
+                if first:
+                    _LOGGER.warning("%s: the lock was lost before the abandon", delivery.queue)
+                # At the second attempt: the first got through, only its answer was lost.
+                return
+            except Exception as error:  # noqa: BLE001 - whatever it is, the host gives the message back
+                # The broker detaches idle links; the next request on one fails for good.
+                self._forget(delivery.queue)
+                reason = error
+            else:
+                return
+        _LOGGER.warning(
+            "%s: the message goes back without error properties: %s", delivery.queue, reason
+        )
 
-    def _abandon_again(self, delivery: Delivery, properties: Mapping[str, str | int]) -> None:
-        self._nodes.pop(delivery.queue).close()
-        try:
-            self._node(delivery.queue).abandon(delivery.lock_token, properties)
-        except MessageLockLostError:
-            pass  # the first request got through, only its answer was lost
-        except (ServiceBusError, OSError) as error:
-            self._nodes.pop(delivery.queue).close()
-            _LOGGER.warning(
-                "%s: the message goes back without error properties: %s", delivery.queue, error
-            )
+    def _forget(self, queue: str) -> None:
+        node = self._nodes.pop(queue, None)
+        if node is not None:
+            node.close()
 
     def _node(self, queue: str) -> ManagementNode:
         if queue not in self._nodes:

@@ -92,6 +92,15 @@ class TestOnTheEmulator:
         assert "hunter2" not in caplog.text
 
 
+def test_a_client_that_cannot_even_be_made_is_logged_and_not_raised(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settlement = SettlementService(lambda: service_bus_client({}, "BUS", retry_total=0))
+    settlement.abandon(Delivery(QUEUE, b"", uuid.uuid4(), 1), PROPERTIES)
+    settlement.close()
+    assert "the app setting BUS is missing" in caplog.text
+
+
 @pytest.mark.integration
 def test_a_link_that_was_detached_while_idle_is_opened_again() -> None:
     with run_folder("test") as folder:
