@@ -102,6 +102,8 @@ class SqlConnector(ConnectorBase):
 
     def _resolved(self, message: QueueMessage, mapping: Mapping) -> QueueMessage:
         """Replace references by what the records that they name hold."""
+        if not mapping.resolvers:
+            return message
         fields = dict(message.fields)
         for resolution in resolutions(mapping, At.TARGET):
             key = resolution.key_of(fields)
