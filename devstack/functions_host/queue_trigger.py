@@ -67,19 +67,19 @@ class QueueTrigger:
 
         A broker that does not answer is left behind: its locks run out. The threads are daemons.
         """
-        if left := await asyncio.to_thread(self._join, time.monotonic() + CLOSE_LIMIT_SECONDS):
+        deadline = time.monotonic() + CLOSE_LIMIT_SECONDS
+        if not await asyncio.to_thread(self._have_ended, deadline):
             _LOG.warning(
-                "queue %s: %d connections did not close in %g s; their messages come back when "
-                "their locks run out",
+                "queue %s: the broker did not answer within %g s; what is not settled comes back "
+                "when its lock runs out",
                 self._queue,
-                left,
                 CLOSE_LIMIT_SECONDS,
             )
 
-    def _join(self, deadline: float) -> int:
+    def _have_ended(self, deadline: float) -> bool:
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        return sum(thread.is_alive() for thread in self._threads)
+        return not any(thread.is_alive() for thread in self._threads)
 
     def check_by_hand(self) -> None:
         """Refuse: a message by hand would have no lock to renew or settle."""

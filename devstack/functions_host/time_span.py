@@ -27,6 +27,6 @@ def parse_time_span(text: str) -> timedelta:
         raise ValueError(msg)
     days = match["days"] or "0"
     if len(days) > _MOST_DIGITS or int(days) >= _MOST_DAYS:
-        msg = f"'{text[:_MOST_DIGITS]}…' is beyond the longest TimeSpan, {_MOST_DAYS} days"
+        msg = f"a TimeSpan ends before {_MOST_DAYS} days"
         raise ValueError(msg)
     return timedelta(days=int(days), hours=hours, minutes=minutes, seconds=seconds)

@@ -17,9 +17,15 @@ TIMER = '@app.timer_trigger(arg_name="t", schedule="{}")\ndef f(t: func.TimerReq
 QUEUE = '@app.service_bus_queue_trigger(arg_name="m", {})\ndef f(m: func.ServiceBusMessage): ...\n'
 
 
-def refusal(app: Path, **environment: str) -> str:
+def refusal(app: Path, *more: str, **environment: str) -> str:
     command = [sys.executable, "-m", "devstack.functions_host", str(app)]
-    command += ["--ready-file", str(app.parent / "ready"), "--data", str(app.parent / "data")]
+    command += [
+        "--ready-file",
+        str(app.parent / "ready"),
+        "--data",
+        str(app.parent / "data"),
+        *more,
+    ]
     ended = subprocess.run(
         command,
         cwd=ROOT,
@@ -93,6 +99,25 @@ def test_a_malformed_host_json_is_refused_and_unknown_keys_are_only_mentioned(
     text = refusal(app)
     assert "host.json: functionTimeout" in text
     assert '"soon"' in text
+
+
+def test_a_stop_during_a_slow_start_does_not_wait_for_it(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    code = f"import pathlib, time\npathlib.Path({str(mark)!r}).touch()\ntime.sleep(50)"
+    app = write_app(tmp_path / "app", code)
+    command = [sys.executable, "-m", "devstack.functions_host", str(app)]
+    command += ["--ready-file", str(tmp_path / "ready"), "--data", str(tmp_path / "data")]
+    with subprocess.Popen(command, cwd=ROOT) as host:
+        eventually(mark.exists)
+        host.terminate()
+        assert host.wait(10) == 0
+
+
+def test_a_ready_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    app = write_app(tmp_path / "app", PREFIX + TIMER.format("0 0 0 1 1 *"))
+    text = refusal(app, "--ready-file", str(tmp_path / "no" / "ready"))
+    assert "--ready-file" in text
+    assert "Traceback" not in text
 
 
 def test_a_stop_waits_for_what_runs_and_exits_0(tmp_path: Path) -> None:

@@ -34,7 +34,16 @@ def test_keys_are_made_once_and_only_their_owner_can_read_them(tmp_path: Path) -
     assert load_keys(path, ["f"]) == second
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"masterKey": "m"}'])
+def test_a_key_that_is_no_text_opens_nothing() -> None:
+    assert not KEYS.admit("\udcff", level="function", function="f")
+
+
+def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="cannot be read"):
+        load_keys(tmp_path, [])
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"masterKey": "m"}', "[" * 100_000])
 def test_a_file_that_holds_no_keys_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "keys.json"
     path.write_text(text)

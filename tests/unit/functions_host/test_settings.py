@@ -93,6 +93,11 @@ def test_host_json_is_honoured_and_what_is_unknown_is_listed_once_a_key(tmp_path
         ({"extensions": {"serviceBus": {"prefetchCount": 20}}}, "prefetchCount", "20"),
         ({"extensions": {"serviceBus": {"autoCompleteMessages": 1}}}, "autoComplete", "1"),
         ({"logging": {"logLevel": {"default": "Loud"}}}, "logging.logLevel.default", '"Loud"'),
+        ({"functionTimeout": "99999999999.00:00:00"}, "functionTimeout", '"99999999999.00'),
+        ({"functionTimeout": f"{'9' * 5000}.00:00:00"}, "functionTimeout", '"9999'),
+        ({"version": "x" * 5000}, "version", "…"),
+        ('{"version": ' + "9" * 5000 + "}", "number", "beyond"),
+        ("[" * 100_000, "nesting", "beyond"),
         ("{", "line 1", "not JSON"),
         ("[]", "object", "braces"),
     ],
@@ -121,6 +126,25 @@ def test_local_settings_that_cannot_be_used_are_refused(tmp_path: Path, document
         load_local_settings(written(tmp_path, document))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("A", "x\0y", "Values.'A' holds a NUL"),
+        ("A=B", "x", "Values.'A=B': an environment variable"),
+        ("A\0", "x", "an environment variable"),
+        ("", "x", "Values.'': an environment variable"),
+        ("A", "\ud800", "Values.'A' holds half"),
+    ],
+)
+def test_a_local_setting_that_no_environment_can_hold_is_refused_by_name(
+    tmp_path: Path, name: str, value: str, says: str
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        load_local_settings(written(tmp_path, {"Values": {"FINE": "1", name: value}}))
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
 def test_names_are_replaced_and_an_unknown_one_says_where_to_set_it() -> None:
     assert resolve_names("a-%X%-%Y%", {"X": "1", "Y": "2"}, function="f") == "a-1-2"
     with pytest.raises(SettingsError, match=r"'f'.*%X%.*local\.settings\.json"):
@@ -135,7 +159,9 @@ def test_a_time_span_is_read_as_dotnet_writes_it(text: str, seconds: float) -> N
     assert parse_time_span(text).total_seconds() == seconds
 
 
-@pytest.mark.parametrize("text", ["", "5", "24:00:00", "00:60:00", "-00:00:01", "00:00:05x"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "24:00:00", "00:60:00", "-00:00:01", "00:00:05x", "99999999999.00:00:00"]
+)
 def test_what_is_no_time_span_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="TimeSpan"):
         parse_time_span(text)
