@@ -5,6 +5,7 @@ when a function runs, with its reason, and not as an app without functions.
 """
 
 import json
+import logging
 import uuid
 
 import azure.functions as func
@@ -16,6 +17,10 @@ from services.azure_access import SERVICE_BUS
 from services.queue_items import Delivery
 
 app = func.FunctionApp()
+
+# The SDKs tell of every request; what goes wrong reaches us as errors.
+for _name in ("azure.core", "azure.identity", "azure.servicebus"):
+    logging.getLogger(_name).setLevel(logging.WARNING)
 
 
 @app.function_name("GetChanges")

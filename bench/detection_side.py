@@ -77,7 +77,7 @@ def _detect(composition: Composition, configuration: Configuration) -> tuple[int
     with composition.open_service_bus() as service_bus:
         run = runner.run(job, configuration, service_bus, RunOptions(), None)
         seconds = time.perf_counter() - started
-    return run.sent, seconds
+    return run.detected, seconds
 
 
 def _send(composition: Composition, configuration: Configuration) -> tuple[int, float]:

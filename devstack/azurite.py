@@ -45,6 +45,10 @@ class Azurite:
         self._server.start()
         self._ports = self._server.wait_until(self._listening)
 
+    def is_running(self) -> bool:
+        """Tell whether the server runs."""
+        return self._server is not None and self._server.is_running()
+
     def stop(self) -> None:
         """Stop the server; its data stays."""
         if self._server is not None:

@@ -63,6 +63,10 @@ class Postgres:
         self._server.start()
         self._server.wait_until(self._answers)
 
+    def is_running(self) -> bool:
+        """Tell whether the server runs."""
+        return self._server is not None and self._server.is_running()
+
     def stop(self) -> None:
         """Stop the server; its data stays."""
         if self._server is not None:

@@ -160,8 +160,9 @@ class Stack:
         }
 
     def is_running(self) -> bool:
-        """Tell whether the two servers of ours still run."""
-        return self.host.is_running() and self.service_bus.is_running()
+        """Tell whether all servers still run."""
+        servers = (self.host, self.service_bus, self.azurite, self.postgres)
+        return all(server.is_running() for server in servers)
 
     def stop(self) -> None:
         """Stop all servers, the ones that use others first."""

@@ -21,6 +21,7 @@ def main() -> int:
 def _run(folder: Path) -> None:
     with demo_stack(folder) as (stack, databases):
         databases.insert_customers(1, _CUSTOMERS)
+        databases.insert_orders(1, 2 * _CUSTOMERS, customers=_CUSTOMERS)
         stack.host.start()
         _introduce(stack, folder)
         starter = os.getppid()
@@ -39,25 +40,30 @@ def _introduce(stack: Stack, folder: Path) -> None:
         f"""
 The stack is running; Ctrl-C stops it and removes its data.
 
-CRM (change table customer)            {stack.postgres.dsn("crm")}
-ERP (watch table business_partner)     {stack.postgres.dsn("erp")}
+CRM (change customer, customer_order)     {stack.postgres.dsn("crm")}
+ERP (watch business_partner, sales_order) {stack.postgres.dsn("erp")}
 Service Bus                            {bus["connection_string"]}
 Service Bus administration (HTTPS)     {bus["admin_connection_string"]}
   its certificate                      {bus["certificate"]}
-Storage                                {stack.azurite.connection_string()}
 Functions host                         {host["url"]}
-  detect now                           curl -X POST {host["url"]}/admin/functions/GetChanges \\
-                                         -H "x-functions-key: {_master_key(folder)}" \\
-                                         -H "content-type: application/json" -d '{{}}'
 Logs                                   {folder}/*.log
+
+Changes are detected every two seconds. For the operator console, in another terminal:
+  export SYNC_STORAGE='{stack.azurite.connection_string()}'
+A job by hand (function key), and detection at once (master key):
+  curl {host["url"]}/api/ExecuteJob -H "x-functions-key: {_key(folder, "ExecuteJob")}" \\
+    -d '{{"job": "customers-to-erp", "dryRun": true, "watermark": ""}}'
+  curl {host["url"]}/admin/functions/GetChanges -H "x-functions-key: {_key(folder)}" \\
+    -H "content-type: application/json" -d '{{}}'
 """,
         flush=True,
     )
 
 
-def _master_key(folder: Path) -> str:
+def _key(folder: Path, function: str | None = None) -> str:
+    """Return the key of a function, or the master key."""
     keys = json.loads((folder / "functions_host" / "keys.json").read_text(encoding="utf-8"))
-    return str(keys["masterKey"])
+    return str(keys["functions"][function]["default"] if function else keys["masterKey"])
 
 
 if __name__ == "__main__":

@@ -54,6 +54,13 @@ class Configuration:
                     f"give {name!r} a lower order than {job.order}"
                 )
 
+    def summary(self) -> str:
+        """Return how much there is of what."""
+        return (
+            f"{len(self.connections)} connections, {len(self.mappings)} mappings, "
+            f"{len(self.jobs)} jobs"
+        )
+
     def mapping_of(self, job: Job) -> Mapping:
         """Return the mapping that `job` runs."""
         return self.mappings[job.mapping]

@@ -23,8 +23,8 @@ _REFERENCE = r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"
 def _refuse_literal(value: object) -> str:
     if not isinstance(value, str) or not re.match(_REFERENCE, value):
         msg = (
-            "a secret must not stand in a configuration file; write ${NAME} here "
-            "and put the value into the app setting NAME"
+            "write ${NAME} here, and put the value into the app setting NAME; "
+            "a secret must not stand in a configuration file"
         )
         raise ValueError(msg)
     return value.removeprefix("${").removesuffix("}")

@@ -42,7 +42,7 @@ class Schedule:
         try:
             _cron(expression, _PROBE).get_next(datetime)
         except (CroniterError, ValueError) as error:
-            msg = f"cron expression {expression!r}: {error}; write five fields, or six with seconds"
+            msg = f"cron expression {expression!r}: {error}"
             raise ValueError(msg) from None
         return cls(expression, zone)
 
@@ -107,7 +107,7 @@ def _has_seconds(expression: str) -> bool:
     """Return whether `expression` has seconds; raise ValueError where it has too few fields."""
     fields = len(expression.split())
     if fields not in (_WITH_SECONDS - 1, _WITH_SECONDS):
-        msg = f"it has {fields} fields"
+        msg = f"it has {fields} fields; write five, or six with seconds first"
         raise ValueError(msg)
     return fields == _WITH_SECONDS
 

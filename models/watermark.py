@@ -26,6 +26,11 @@ class WatermarkType(StrEnum):
     #: What cannot be compared: the stored value stays as it is.
     UNKNOWN = "unknown"
 
+    @classmethod
+    def of(cls, name: str) -> "WatermarkType":
+        """Read a type's name, trimmed and without regard to case."""
+        return _KINDS.get(name.strip().lower(), cls.UNKNOWN)
+
 
 _DEFAULTS = {
     WatermarkType.DATE: "0001-01-01",
@@ -72,7 +77,7 @@ class WatermarkValue:
         The type is trimmed and read without regard to case. An unknown one keeps the stored value,
         never advances, and is warned of.
         """
-        kind = _KINDS.get(type_name.strip().lower(), WatermarkType.UNKNOWN)
+        kind = WatermarkType.of(type_name)
         if kind is WatermarkType.UNKNOWN:
             known = ", ".join(_KINDS)
             _LOGGER.warning("watermark type %r is unknown; use one of %s", type_name, known)

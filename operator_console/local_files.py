@@ -5,6 +5,8 @@ from pathlib import Path
 
 from delivery.errors import ConfigurationError
 from models.configuration import Configuration
+from models.job import Job
+from models.watermark import WatermarkType
 from services.configuration_files import FILE_TYPES, FOLDERS, read_all
 
 #: Where the JSON Schemas are, below the folder of a set.
@@ -27,7 +29,21 @@ class LocalFiles:
                 f"folders {', '.join(FOLDERS)} are"
             )
             raise ConfigurationError(msg)
-        return read_all(self.folder.as_posix(), self.contents)
+        configuration = read_all(self.folder.as_posix(), self.contents)
+        if faults := [
+            fault for job in configuration.jobs.values() if (fault := _unknown_type(job))
+        ]:
+            raise ConfigurationError("\n".join(faults))
+        return configuration
+
+
+def _unknown_type(job: Job) -> str | None:
+    """Say what the app only warns of, as the specification asks: such a watermark never moves."""
+    kind = job.watermark.type
+    if WatermarkType.of(kind) is not WatermarkType.UNKNOWN:
+        return None
+    known = ", ".join(each for each in WatermarkType if each is not WatermarkType.UNKNOWN)
+    return f"job {job.name!r}: watermark.type {kind!r} is not known; use one of {known}"
 
 
 def read_folder(folder: Path) -> LocalFiles:

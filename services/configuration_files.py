@@ -56,6 +56,10 @@ def read_all(origin: str, contents: Files[str, bytes]) -> Configuration:
 def read_document[D: Document](name: str, content: bytes, model: type[D]) -> D:
     """Validate one file; raise ConfigurationError with a line for each fault."""
     document = _parse(name, content)
+    if not isinstance(document, dict):
+        what = "is empty" if document is None else "holds no keys"
+        msg = f"{name}: document: the file {what}; write `key: value` lines"
+        raise ConfigurationError(msg)
     try:
         return model.model_validate(document)
     except ValidationError as error:
@@ -73,7 +77,7 @@ def _parse(name: str, content: bytes) -> object:
         mark = error.problem_mark
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         # The error's own text would quote the line.
-        msg = f"{name}{place}: {error.problem}; write YAML"
+        msg = f"{name}{place}: {error.problem}; put texts with special signs in quotes"
     except json.JSONDecodeError as error:
         msg = f"{name}, line {error.lineno}, column {error.colno}: {error.msg}; write JSON"
     except (yaml.YAMLError, UnicodeDecodeError):
@@ -111,6 +115,9 @@ _KEY = re.compile(r"[\w-]{1,60}")
 _REMEDIES = {
     "missing": "is missing; add it",
     "extra_forbidden": "is not known here; correct the name, or remove it",
+    "tuple_type": "has to be a list",
+    "model_type": "has to be keys with values, as in {key: value}",
+    "time_delta_parsing": "has to be an ISO 8601 duration, such as PT30S",
 }
 
 

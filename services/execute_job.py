@@ -107,7 +107,7 @@ class ExecuteJobService:
             if request.dry_run:
                 dry_run = DryRun()
                 run = self._run(job, dry_run, options)
-                return Answer(200, _counts(run) | {"dryRun": True, "messages": dry_run.samples})
+                return Answer(200, _counts(run, dry_run=True) | {"messages": dry_run.samples})
             with self._open_service_bus() as service_bus:
                 return Answer(200, _counts(self._run(job, service_bus, options)))
         except DeliveryError as error:
@@ -120,11 +120,11 @@ class ExecuteJobService:
         return self._runner.run(job, configuration, sender, options, last_cron_run=None)
 
 
-def _counts(run: JobRun) -> dict[str, Any]:
+def _counts(run: JobRun, *, dry_run: bool = False) -> dict[str, Any]:
     return {
         "job": run.job.name,
         "detected": run.detected,
-        "sent": run.sent,
+        "sent": 0 if dry_run else run.detected,
         "watermarkBefore": run.watermark_before,
         "watermarkAfter": run.watermark_after,
         "finished": run.finished,

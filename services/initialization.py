@@ -98,7 +98,7 @@ class InitializationService:
             except ConfigurationError:
                 _LOGGER.exception("the new configuration is refused; the last good one stays")
             else:
-                _LOGGER.info("a new configuration is in force: %s", self._configuration)
+                _LOGGER.info("a new configuration is in force: %s", self._configuration.summary())
         return self._configuration
 
     def _load(self, found: _Fingerprint) -> tuple[Configuration, _Fingerprint]:

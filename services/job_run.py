@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from delivery.errors import ConfigurationError
 from models.boundary import MOST_RECORDS, Boundary
 from models.configuration import Configuration
 from models.connection import Connection
@@ -51,8 +52,8 @@ class JobRun:
     job: Job
     watermark_before: str
     watermark_after: str
+    #: Changes that no earlier run has sent; in a dry run they are counted only.
     detected: int = 0
-    sent: int = 0
     finished: bool = False
 
 
@@ -93,12 +94,19 @@ class _Progress:
         if change_tracker == self.watermark.text:
             return
         reached = WatermarkValue(self.watermark.type, change_tracker)
-        if reached.is_after(self.watermark):
-            self.watermark = reached
-            self.sent.clear()
-        elif reached.is_same(self.watermark):
-            # The same value, spelt otherwise: by a person, or by an earlier version of the source.
-            self.watermark = reached
+        try:
+            if reached.is_after(self.watermark):
+                self.watermark = reached
+                self.sent.clear()
+            elif reached.is_same(self.watermark):
+                # The same value, spelt otherwise: by a person, or by an older source.
+                self.watermark = reached
+        except ValueError:
+            msg = (
+                f"the watermark type {self.watermark.type} does not fit the values of its field, "
+                f"such as {change_tracker!r}; correct the job's watermark.type"
+            )
+            raise ConfigurationError(msg) from None
 
     def note(self, message: OutgoingMessage) -> None:
         at_the_edge = message.change_tracker == self.watermark.text
@@ -175,12 +183,11 @@ def _send(
     for change in changes:
         progress.move_to(change.change_tracker)
         if change.action is not JobActionType.TIME_STAMP:
-            run.detected += 1
             message = OutgoingMessage.of(change, run.job.priority)
             if not progress.is_known(message):
                 sender.add_message_or_send(message)
                 progress.note(message)
-                run.sent += 1
+                run.detected += 1
         if must_stop():
             return False
     return True

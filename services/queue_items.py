@@ -1,5 +1,6 @@
 """What the three functions `Process…QueueItems` do with the message that the host hands them."""
 
+import logging
 import traceback
 import uuid
 from collections.abc import Callable
@@ -7,8 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from delivery.errors import DeliveryError
 from services.broker_limits import ERROR_MESSAGE_BYTES, ERROR_STACK_TRACE_BYTES, cut, cut_front
 from services.processing import ProcessQueueMessageService
+
+_LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,13 @@ class QueueItemService:
         try:
             self._processing.execute(delivery.body)
         except Exception as error:
+            _LOGGER.warning(
+                "%s: delivery %d failed: %s: %s",
+                delivery.queue,
+                delivery.delivery_count,
+                type(error).__name__,
+                error if isinstance(error, DeliveryError) else "see the dead letter's stack trace",
+            )
             properties = error_properties(error, delivery.delivery_count, self._now())
             self._settlement.abandon(delivery, properties)
             raise

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from delivery.errors import DeliveryError
 from models.configuration import Configuration
 from models.job import Job
 from services.initialization import InitializationService
@@ -68,21 +69,27 @@ class ProcessJobsForRetrievalInOrderService:
         service_bus: ServiceBusService,
         share: datetime,
     ) -> bool:
-        """Return whether the job read its source to the end."""
+        """Return whether the job read its source to the end.
+
+        One that fails keeps its watermark: the next run reads the same changes again.
+        """
         started = self._now()
         options = RunOptions(must_stop=lambda: self._now() >= share)
         try:
             run = self._runner.run(job, configuration, service_bus, options, started)
-        except Exception:
-            # Its watermark stays as it was: the next run reads the same changes again.
+        except DeliveryError as error:
             service_bus.discard()
-            _LOGGER.exception("job %s failed; its watermark is unchanged", job.name)
+            # An error of ours says all that there is to say; a traceback would hide it.
+            _LOGGER.error("job %s failed, its watermark is unchanged: %s", job.name, error)  # noqa: TRY400 - as said
+            return False
+        except Exception:
+            service_bus.discard()
+            _LOGGER.exception("job %s failed, its watermark is unchanged", job.name)
             return False
         _LOGGER.info(
-            "job %s: %d changes detected, %d sent%s",
+            "job %s: %d changes detected and sent%s",
             job.name,
             run.detected,
-            run.sent,
             "" if run.finished else "; its time is up, it goes on at the next tick",
         )
         return run.finished

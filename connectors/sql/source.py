@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from connectors.serialization import Serializer, SourceChange
 from connectors.sql.errors import column, reflect
 from connectors.sql.types import readable, to_column_value, to_tracker
+from delivery.errors import ConfigurationError
 from models.deletions import DeletionFlag, Tombstones
 from models.filter import All, AnyOf, Comparison, Filter, Operator
 from models.job import Job
@@ -98,7 +99,14 @@ class Stream:
         return _written_out(self.order, values)
 
     def _to_column(self, text: str) -> object:
-        return to_column_value(self.cursor, text)
+        try:
+            return to_column_value(self.cursor, text)
+        except (ValueError, ArithmeticError):
+            msg = (
+                f"the watermark {text!r} is no value of column {self.cursor.name!r} "
+                f"({self.cursor.type}); correct or reset it"
+            )
+            raise ConfigurationError(msg) from None
 
 
 def _written_out(columns: tuple[sa.Column[Any], ...], values: list[Any]) -> sa.ColumnElement[bool]:
@@ -119,10 +127,18 @@ def to_condition(condition: Filter, table: sa.Table) -> sa.ColumnElement[bool]:
         case Comparison(field=name, operator=operator, value=value):
             compared = column(table, name)
             if isinstance(value, tuple):
-                operand: Any = [to_column_value(compared, part) for part in value]
+                operand: Any = [_operand(compared, part) for part in value]
             else:
-                operand = to_column_value(compared, value)
+                operand = _operand(compared, value)
             return _COMPARISONS[operator](compared, operand)
+
+
+def _operand(field: sa.Column[Any], value: object) -> object:
+    try:
+        return to_column_value(field, value)
+    except (ValueError, ArithmeticError):
+        msg = f"filter: {value!r} is no value of field {field.name!r} ({field.type}); correct it"
+        raise ConfigurationError(msg) from None
 
 
 _COMPARISONS: dict[Operator, Callable[[sa.Column[Any], Any], sa.ColumnElement[bool]]] = {

@@ -137,7 +137,8 @@ def test_the_servers_of_a_killed_demo_end_by_themselves(runs_before: set[Path]) 
 def test_a_stack_to_play_with_says_how_to_reach_it_and_stops_on_ctrl_c() -> None:
     up = Command("devstack.up")
     url = up.read_until("^Functions host ").split()[-1]
-    key = re.findall(r"x-functions-key: (\S+)\"", up.read_until("x-functions-key"))[0]
+    up.read_until("api/ExecuteJob")
+    key = re.findall(r"x-functions-key: (\S+)\"", up.read_until("admin/functions/GetChanges"))[0]
     request = urllib.request.Request(  # noqa: S310 - an address of our own
         f"{url}/admin/functions/GetChanges",
         data=b"{}",

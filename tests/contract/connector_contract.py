@@ -343,6 +343,21 @@ class ConnectorContract:
         with pytest.raises(ConfigurationError, match=name):
             self.retrieve(system, mapping=a_mapping(**change))
 
+    @pytest.mark.parametrize("watermark", ["gestern", "2026-13-01T00:00:00Z"])
+    def test_a_watermark_that_is_no_value_of_the_cursor_is_named(
+        self, system: RemoteSystem, watermark: str
+    ) -> None:
+        with pytest.raises(ConfigurationError, match=f"{watermark}.*'modified_at'"):
+            self.retrieve(system, watermark)
+
+    @pytest.mark.parametrize(("field", "value"), [("credit", "heavy"), ("modified_at", "x")])
+    def test_a_filter_value_that_does_not_fit_its_field_is_named(
+        self, system: RemoteSystem, field: str, value: str
+    ) -> None:
+        condition = {"field": field, "operator": "greater", "value": value}
+        with pytest.raises(ConfigurationError, match=f"{value}.*{field}"):
+            self.retrieve(system, condition=condition)
+
     def test_a_filter_on_a_field_that_does_not_exist_is_named(self, system: RemoteSystem) -> None:
         with pytest.raises(ConfigurationError, match="colour"):
             self.retrieve(system, condition={"field": "colour", "operator": "isNull"})

@@ -135,4 +135,4 @@ def test_no_row_is_lost_whatever_pages_ties_writers_kills_and_budgets(
     assert arrived == source.content()
     quiet = run(RunOptions())
     assert quiet is not None
-    assert quiet.sent == 0
+    assert quiet.detected == 0

@@ -1,4 +1,5 @@
 import logging
+from collections.abc import Iterator
 from datetime import timedelta
 
 import orjson
@@ -157,7 +158,7 @@ def test_a_time_stamp_moves_the_watermark_and_is_neither_sent_nor_counted(
         detection.run()
     assert detection.sent() == ["D0"]
     assert detection.stored().watermark == at(9)
-    assert "1 changes detected, 1 sent" in caplog.text
+    assert "1 changes detected and sent" in caplog.text
 
 
 def test_a_watermark_that_a_person_spelt_otherwise_means_the_same_value() -> None:
@@ -371,3 +372,20 @@ def test_a_message_too_large_for_any_batch_fails_the_job_and_names_the_record() 
         with pytest.raises(RejectedError, match="record 'D9'"):
             service_bus.add_message_or_send(OutgoingMessage.of(large, Priority.LOW))
     assert [len(batch) for batch in bus.sent["sbqlow"]] == [1]
+
+
+def test_a_watermark_type_that_does_not_fit_its_field_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cursor = {"field": "modified_at", "type": "integer"}
+    configuration = a_configuration(a_job(watermark=cursor))
+
+    class Times(ListSource):
+        def retrieve_changes(self, *_: object) -> Iterator[QueueMessage]:
+            yield from messages(2)
+
+    detection = Detection({"crm": Times([])}, configuration)
+    detection.run()
+    assert "watermark type integer does not fit" in caplog.text
+    assert "Traceback" not in caplog.text
+    assert detection.stored() == StoredWatermark()

@@ -92,8 +92,7 @@ def test_a_filter_replaces_the_jobs_own_and_leaves_the_row_alone() -> None:
 def test_a_dry_run_counts_shows_twenty_and_changes_nothing() -> None:
     scene = Scene(ListSource(messages(30)))
     answer = scene.post(job=JOB, dryRun=True)
-    assert answer.content["sent"] == 30
-    assert answer.content["dryRun"] is True
+    assert (answer.content["detected"], answer.content["sent"]) == (30, 0)
     assert [message["sourceKey"] for message in answer.content["messages"]] == [
         f"D{n}" for n in range(20)
     ]
@@ -104,7 +103,7 @@ def test_a_dry_run_counts_shows_twenty_and_changes_nothing() -> None:
 def test_a_dry_run_after_a_run_would_send_nothing() -> None:
     scene = Scene(ListSource(messages(3)))
     scene.post(job=JOB)
-    assert scene.post(job=JOB, dryRun=True).content["sent"] == 0
+    assert scene.post(job=JOB, dryRun=True).content["detected"] == 0
 
 
 def test_a_disabled_job_is_refused_and_can_be_forced() -> None:
@@ -126,7 +125,7 @@ def test_an_unknown_job_is_answered_with_those_that_there_are() -> None:
     ("body", "complaint"),
     [
         (b"", "document: Invalid JSON"),
-        (b"[]", "document: "),
+        (b"[]", "document has to be keys with values"),
         (b"{}", "job is missing; add it"),
         (b'{"job": "x", "colour": 1}', "colour is not known here"),
         (b'{"job": "x", "filter": {"field": "a"}}', "filter.operator is missing"),

@@ -103,3 +103,13 @@ def test_what_the_system_refuses_is_one_sentence(folder: Folder) -> None:
     assert result.stderr == (
         f"Error: {folder.name}/schemas: File exists; check the path and its permissions\n"
     )
+
+
+def test_a_watermark_type_that_the_app_would_only_warn_of_is_a_fault(folder: Folder) -> None:
+    job = (
+        "{name: one, mapping: customers, source: crm, target: crm, watermark: {field: a, type: t}}"
+    )
+    folder.write({"jobs/one.yaml": job.encode()})
+    result = Account().run("validate", folder.name)
+    assert result.exit_code == 1
+    assert "job 'one': watermark.type 't' is not known; use one of date, datetime" in result.stdout
