@@ -202,7 +202,10 @@ class Connection(asyncio.Protocol):
     def _on_open(self, _: engine.Pointer) -> None:
         self._engine.open()
         if self._refused_at is not None:
-            text = f"--max-connections allows {self._max_peers} connections, and all are in use."
+            text = (
+                f"All connections that --max-connections allows ({self._max_peers}) are in use: "
+                "share clients, or start the emulator with more."
+            )
             _LOG.warning("refused a connection: %s", text)
             self._engine.close(RESOURCE_LIMIT_EXCEEDED, text)
 

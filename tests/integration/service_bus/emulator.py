@@ -43,7 +43,7 @@ class Emulator:
         self.folder = folder
         self.data = folder / "data"
         self.port = port
-        self._ready_file = folder / "ready.json"
+        self.ready_file = folder / "ready.json"
         self._configuration = folder / "servicebus.json"
         self._configuration.write_text(json.dumps(a_configuration(queues)), encoding="utf-8")
         self._options = options
@@ -54,7 +54,7 @@ class Emulator:
         return [
             *(sys.executable, "-m", "devstack.service_bus"),
             *("--config", str(self._configuration), "--data", str(self.data)),
-            *("--ready-file", str(self._ready_file), "--port", str(self.port)),
+            *("--ready-file", str(self.ready_file), "--port", str(self.port)),
             *self._options,
             *options,
         ]
@@ -69,12 +69,12 @@ class Emulator:
                 preexec_fn=preexec,  # noqa: PLW1509 - single-threaded here; it sets a limit only
             )
         eventually(lambda: self._is_ready(self.process))
-        self.facts = ready.read(self._ready_file) or {}
+        self.facts = ready.read(self.ready_file) or {}
         self.port = int(self.facts["port"])
         return self
 
     def _is_ready(self, process: "subprocess.Popen[bytes] | None") -> bool:
-        facts = ready.read(self._ready_file)
+        facts = ready.read(self.ready_file)
         assert process is not None
         assert process.poll() is None, self.log()
         return facts is not None and facts["pid"] == process.pid

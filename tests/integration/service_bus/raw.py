@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from azure.servicebus._base_handler import _generate_sas_token
+from azure.servicebus._pyamqp.utils import generate_sas_token
 from proton import Message
 from proton.utils import BlockingConnection
 
@@ -26,16 +26,28 @@ def connected(emulator: Emulator, queue: str | None = None) -> Iterator[Any]:
         connection.close()
 
 
-def put_token(connection: BlockingConnection, emulator: Emulator, queue: str) -> int:
+def put_token(
+    connection: BlockingConnection,
+    emulator: Emulator,
+    queue: str,
+    *,
+    seconds: int = 3600,
+    key: str = KEY,
+) -> int:
+    """Put a token that expires in so many seconds, and return the answer's status."""
     uri = f"sb://127.0.0.1:{emulator.port}/{queue}"
-    token = str(_generate_sas_token(uri, "RootManageSharedAccessKey", KEY).token)
+    expiry = int(time.time()) + seconds
+    signed: Any = generate_sas_token  # untyped
+    token = str(signed(uri, "RootManageSharedAccessKey", key, expiry))
     return put(connection, token, uri)
 
 
 def put(connection: BlockingConnection, token: str, name: str) -> int:
-    replies = connection.create_receiver("$cbs", credit=5, name=f"r{time.monotonic_ns()}")
-    sender = connection.create_sender("$cbs", name=f"s{time.monotonic_ns()}")
+    replies: Any = connection.create_receiver("$cbs", credit=5, name=f"r{time.monotonic_ns()}")
+    sender: Any = connection.create_sender("$cbs", name=f"s{time.monotonic_ns()}")
     properties = {"operation": "put-token", "type": "servicebus.windows.net:sastoken", "name": name}
     sender.send(Message(id="1", body=token, properties=properties))
-    answer: Any = replies.receive(timeout=5)
+    answer = replies.receive(timeout=5)
+    sender.close()
+    replies.close()
     return int(answer.properties["status-code"])

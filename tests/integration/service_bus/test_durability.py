@@ -17,6 +17,7 @@ from azure.servicebus import (
 from azure.servicebus._pyamqp.error import AMQPException
 from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
 
+from devstack import ready
 from tests.integration.service_bus.emulator import Emulator, eventually
 
 QUEUE: dict[str, dict[str, object]] = {"orders": {"LockDuration": "PT30S", "MaxDeliveryCount": 5}}
@@ -192,6 +193,7 @@ def refused(emulator: Emulator, *options: str) -> str:
 def test_a_second_emulator_on_the_same_data_or_port_is_refused(started: Start) -> None:
     emulator = started(QUEUE)
     assert "in use by another emulator" in refused(emulator, "--port", "0")
+    assert ready.read(emulator.ready_file) == emulator.facts
     elsewhere = str(emulator.folder / "elsewhere")
     assert "cannot listen on 127.0.0.1" in refused(emulator, "--data", elsewhere)
     with emulator.client() as client:

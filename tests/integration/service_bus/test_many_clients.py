@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from azure.servicebus import ServiceBusClient as PlainClient
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import (
     MessageSizeExceededError,
     MessagingEntityNotFoundError,
     ServiceBusAuthenticationError,
+    ServiceBusError,
 )
 
 from tests.integration.service_bus.emulator import KEY, Emulator
@@ -66,6 +68,57 @@ def test_the_asynchronous_sdk_with_a_wrong_key(emulator: Emulator, queue: str) -
         async with ServiceBusClient.from_connection_string(string, retry_total=0) as client:
             with pytest.raises(ServiceBusAuthenticationError):
                 await client.get_queue_sender(queue).__aenter__()
+
+    asyncio.run(run())
+
+
+def sends(client: PlainClient) -> None:
+    with client.get_queue_sender("orders") as sender:
+        sender.send_messages(ServiceBusMessage("b"))
+
+
+def receives(client: PlainClient) -> None:
+    with client.get_queue_receiver("orders") as receiver:
+        receiver.receive_messages(1, max_wait_time=1)
+
+
+def peeks(client: PlainClient) -> None:
+    with client.get_queue_receiver("orders") as receiver:
+        receiver.peek_messages(1)
+
+
+def test_a_connection_too_many_is_told_the_limit_and_hurts_nobody(
+    started: Callable[..., Emulator],
+) -> None:
+    emulator = started({"orders": {}}, "--max-connections", "2")
+    told = r"--max-connections allows \(2\).*amqp:resource-limit-exceeded"
+    with emulator.client() as client, client.get_queue_sender("orders") as sender:
+        sender.send_messages(ServiceBusMessage("a"))
+        with client.get_queue_receiver("orders") as receiver:
+            receiver.peek_messages(1)
+            for act in (sends, receives, peeks):
+                with pytest.raises(ServiceBusError, match=told):
+                    act(client)
+            sender.send_messages(ServiceBusMessage("c"))
+        # One has gone: another may come.
+        receives(client)
+    lines = [line for line in emulator.log().splitlines() if "refused a connection" in line]
+    assert len(lines) == 3
+    assert "--max-connections allows (2)" in lines[0]
+    assert emulator.end() == 0
+
+
+def test_the_asynchronous_sdk_is_told_the_limit_too(started: Callable[..., Emulator]) -> None:
+    emulator = started({"orders": {}}, "--max-connections", "1")
+
+    async def run() -> None:
+        string = emulator.connection_string
+        async with (
+            ServiceBusClient.from_connection_string(string, retry_total=0) as client,
+            client.get_queue_sender("orders"),
+        ):
+            with pytest.raises(ServiceBusError, match=r"--max-connections allows \(1\)"):
+                await client.get_queue_sender("orders").__aenter__()
 
     asyncio.run(run())
 

@@ -254,6 +254,39 @@ def test_an_expired_message_is_dropped_where_the_queue_does_not_dead_letter(
         assert is_empty(dead)
 
 
+def test_a_message_that_expires_while_locked_is_completed_or_dead_lettered(
+    client: ServiceBusClient, fresh_queue: Callable[[str], str]
+) -> None:
+    name = fresh_queue("expiring")
+    with client.get_queue_receiver(name) as receiver, dead_letters(client, name) as dead:
+        send(client, name, "completed", "abandoned")
+        completed, abandoned = one(receiver), one(receiver)
+        time.sleep(0.6)
+        receiver.complete_message(completed)
+        receiver.abandon_message(abandoned)
+        assert receiver.receive_messages(1, max_wait_time=0.3) == []
+        letter = one(dead)
+        assert (str(letter), letter.dead_letter_reason) == ("abandoned", "TTLExpiredException")
+        dead.complete_message(letter)
+        assert is_empty(dead)
+
+
+def test_a_dead_letter_that_was_refused_again_comes_again_as_it_was(
+    client: ServiceBusClient, fresh_queue: Callable[[str], str]
+) -> None:
+    name = fresh_queue("hasty")
+    send(client, name, "a")
+    with client.get_queue_receiver(name) as receiver, dead_letters(client, name) as dead:
+        receiver.dead_letter_message(one(receiver), reason="first")
+        for _ in range(4):  # more than a queue would let it fail
+            with pytest.raises(ServiceBusError, match="cannot be dead-lettered again"):
+                dead.dead_letter_message(one(dead), reason="second")
+        letter = one(dead)
+        assert (str(letter), letter.dead_letter_reason) == ("a", "first")
+        dead.complete_message(letter)
+        assert is_empty(dead)
+
+
 def test_peeking_shows_every_state_and_changes_nothing(
     client: ServiceBusClient, queue: str, sender: ServiceBusSender, receiver: ServiceBusReceiver
 ) -> None:

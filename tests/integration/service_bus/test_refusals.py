@@ -2,6 +2,7 @@
 
 import random
 import socket
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,11 @@ from azure.servicebus.exceptions import (
     ServiceBusAuthenticationError,
     ServiceBusError,
 )
-from proton import Delivery, Terminus
+from proton import Delivery, Endpoint, Message, Terminus
 from proton.utils import LinkDetached
 
 from tests.integration.service_bus.emulator import KEY, Emulator
-from tests.integration.service_bus.raw import connected, put
+from tests.integration.service_bus.raw import connected, put, put_token
 
 
 def sending(client: ServiceBusClient, queue: str) -> None:
@@ -101,6 +102,68 @@ def test_a_token_for_one_queue_does_not_open_another(emulator: Emulator, queue: 
 def test_a_forged_token_is_answered_with_401(emulator: Emulator, queue: str) -> None:
     with connected(emulator) as connection:
         assert put(connection, "SharedAccessSignature sr=a&sig=b&se=9&skn=c", queue) == 401
+
+
+@pytest.mark.parametrize("fault", [{"seconds": -1}, {"key": "another-key"}])
+def test_an_expired_or_wrongly_signed_token_opens_nothing(
+    emulator: Emulator, queue: str, fault: dict[str, Any]
+) -> None:
+    with connected(emulator) as connection:
+        assert put_token(connection, emulator, queue, **fault) == 401
+        assert "amqp:unauthorized-access" in refused(connection, queue)
+
+
+@pytest.mark.parametrize("fault", [{"seconds": -1}, {"key": "another-key"}])
+def test_a_bad_token_takes_nothing_from_a_good_one(
+    emulator: Emulator, queue: str, fault: dict[str, Any]
+) -> None:
+    with connected(emulator, queue) as connection:
+        assert put_token(connection, emulator, queue, **fault) == 401
+        connection.create_sender(queue).send(Message(body=b"a"))
+
+
+@pytest.mark.parametrize("attach", ["create_sender", "create_receiver"])
+def test_a_link_ends_when_its_token_expires(emulator: Emulator, queue: str, attach: str) -> None:
+    with connected(emulator) as connection:
+        assert put_token(connection, emulator, queue, seconds=2) == 202
+        link = getattr(connection, attach)(queue)
+        with pytest.raises(LinkDetached, match=r"unauthorized-access.*has expired"):
+            connection.wait(lambda: link.link.state & Endpoint.REMOTE_CLOSED, timeout=8)
+        assert "amqp:unauthorized-access" in refused(connection, f"{queue}/$management")
+
+
+def test_a_message_whose_receivers_token_expired_comes_again(
+    emulator: Emulator, fresh_queue: Callable[[str], str]
+) -> None:
+    queue = fresh_queue("hasty")
+    with connected(emulator) as connection, emulator.client() as client:
+        sending(client, queue)
+        assert put_token(connection, emulator, queue, seconds=2) == 202
+        receiver = connection.create_receiver(queue)
+        receiver.receive(timeout=2)
+        with pytest.raises(LinkDetached, match="has expired"):
+            connection.wait(lambda: receiver.link.state & Endpoint.REMOTE_CLOSED, timeout=8)
+        with client.get_queue_receiver(queue, max_wait_time=3) as other:
+            (message,) = other.receive_messages(1)
+            assert message.delivery_count
+            other.complete_message(message)
+
+
+def test_a_link_lives_on_when_its_token_is_renewed(emulator: Emulator, queue: str) -> None:
+    with connected(emulator) as connection:
+        assert put_token(connection, emulator, queue, seconds=2) == 202
+        sender = connection.create_sender(queue)
+        assert put_token(connection, emulator, queue) == 202
+        deadline = time.monotonic() + 4
+        while time.monotonic() < deadline:
+            sender.send(Message(body=b"a"))
+            time.sleep(0.2)
+
+
+def test_an_address_that_is_no_uri_is_not_found(emulator: Emulator, queue: str) -> None:
+    with connected(emulator, queue) as connection:
+        assert "amqp:not-found" in refused(connection, "sb://[")
+    assert "Traceback" not in emulator.log()
 
 
 def test_transactions_are_refused_by_name(emulator: Emulator, queue: str) -> None:

@@ -52,6 +52,7 @@ def test_duplicate_detection_takes_its_window_or_ten_minutes(tmp_path: Path) -> 
         ("P1DT2H3M4S", 93_784_000),
         ("PT1M", 60_000),
         ("P10675199DT2H48M5.4775807S", None),
+        (f"P{'9' * 400}D", None),
     ],
 )
 def test_durations_are_iso_8601(tmp_path: Path, text: str, milliseconds: int | None) -> None:
@@ -69,6 +70,7 @@ def test_features_may_be_named_where_they_are_off(tmp_path: Path) -> None:
     [
         ({"LockDuration": "5 minutes"}, ["LockDuration", '"5 minutes"', "ISO 8601"]),
         ({"LockDuration": "PT6M"}, ["LockDuration", '"PT6M"', "PT5M or less"]),
+        ({"LockDuration": f"P{'9' * 400}D"}, ["LockDuration", "PT5M or less"]),
         ({"LockDuration": "P"}, ["LockDuration", "ISO 8601"]),
         ({"LockDuration": "PT"}, ["LockDuration", "ISO 8601"]),
         ({"LockDuration": "PT0S"}, ["LockDuration", "above zero"]),
@@ -117,3 +119,10 @@ def test_a_file_that_is_missing_or_no_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text("{", encoding="utf-8")
     with pytest.raises(ConfigurationError, match="is not JSON"):
         load(tmp_path / "bad.json")
+
+
+@pytest.mark.parametrize("depth", [500, 2_000, 100_000])
+def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path, depth: int) -> None:
+    (tmp_path / "deep.json").write_text("[" * depth + "]" * depth, encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"deep\.json"):
+        load(tmp_path / "deep.json")

@@ -1,5 +1,6 @@
 """What a queue does, one promise a test."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -228,6 +229,68 @@ def test_a_locked_message_can_be_completed_after_it_expired_but_not_delivered_ag
     queue.abandon(second, NOW + 700)
     assert queue.take(NOW + 700) is None
     assert len(queue) == 0
+
+
+def expired_while_locked(dead_letter_expired: bool = True) -> tuple[Queue, bytes]:  # noqa: FBT001, FBT002 - a queue property
+    """Return a queue whose message expires at NOW + 500, and the token of its lock."""
+    queue = filled(1, default_ttl=500, dead_letter_expired=dead_letter_expired)
+    return queue, token_of(queue.take(NOW))
+
+
+def reasons(queue: Queue, now: int) -> list[str | None]:
+    dead = queue.dead_letters.peek(1, 10, now)
+    return [m.dead_letter.reason for m in dead if m.dead_letter is not None]
+
+
+def test_a_message_that_expired_while_locked_and_is_completed_is_no_dead_letter() -> None:
+    queue, token = expired_while_locked()
+    assert sequences(queue.peek(1, 10, NOW + 600)) == [1]
+    queue.complete(token, NOW + 600)
+    assert queue.take(NOW + 600) is None
+    assert reasons(queue, NOW + 600) == []
+
+
+@pytest.mark.parametrize("give_back", [Queue.abandon, Queue.release])
+def test_a_message_that_expired_while_locked_and_is_given_back_is_dead_lettered(
+    give_back: Callable[[Queue, bytes, int], None],
+) -> None:
+    queue, token = expired_while_locked()
+    assert queue.take(NOW + 600) is None
+    give_back(queue, token, NOW + 600)
+    assert queue.take(NOW + 600) is None
+    assert reasons(queue, NOW + 600) == ["TTLExpiredException"]
+
+
+def test_a_message_whose_lock_lapses_after_it_expired_is_dead_lettered_once() -> None:
+    queue, token = expired_while_locked()
+    assert queue.renew(token, NOW + 700) == NOW + 1700
+    assert sequences(queue.peek(1, 10, NOW + 1699)) == [1]
+    assert queue.take(NOW + 1700) is None
+    assert reasons(queue, NOW + 1700) == ["TTLExpiredException"]
+    assert len(queue) == 0
+
+
+def test_an_expired_message_that_failed_too_often_is_dead_lettered_for_that() -> None:
+    queue, token = expired_while_locked(dead_letter_expired=False)
+    for _ in range(2):
+        queue.abandon(token, NOW)
+        token = token_of(queue.take(NOW))
+    queue.abandon(token, NOW + 600)
+    assert reasons(queue, NOW + 600) == ["MaxDeliveryCountExceeded"]
+
+
+def test_an_expired_message_that_its_receiver_gives_up_keeps_the_receivers_reason() -> None:
+    queue, token = expired_while_locked()
+    queue.dead_letter(token, NOW + 600, DeadLetter("mine", None, "orders"))
+    assert queue.take(NOW + 600) is None
+    assert reasons(queue, NOW + 600) == ["mine"]
+
+
+def test_an_expired_message_that_is_deferred_stays() -> None:
+    queue, token = expired_while_locked()
+    queue.defer(token, NOW + 600)
+    assert queue.take(NOW + 600) is None
+    assert sequences(queue.take_deferred([1], NOW + 600)) == [1]
 
 
 def test_a_repeated_message_id_is_dropped_inside_the_window_only() -> None:

@@ -1,5 +1,9 @@
 """Only who knows the key gets in, and only where and while the token says."""
 
+import base64
+import hmac
+from urllib.parse import quote
+
 import pytest
 from azure.servicebus._base_handler import _generate_sas_token
 from hypothesis import given
@@ -39,6 +43,35 @@ def test_a_bad_token_is_refused_and_says_why(token: str, now: int, said: str) ->
     with pytest.raises(UnauthorizedError, match=said) as refused:
         KEY.check(token, now)
     assert "secret" not in str(refused.value)
+
+
+def a_signed(resource: str, expiry: str) -> str:
+    """Return a token that whoever knows the key could make, but no SDK would."""
+    signature = base64.b64encode(hmac.digest(b"secret", f"{resource}\n{expiry}".encode(), "sha256"))
+    return f"SharedAccessSignature sr={resource}&sig={quote(signature)}&se={expiry}&skn=root"
+
+
+@pytest.mark.parametrize(
+    ("resource", "expiry", "said"),
+    [
+        ("sb://[", "9", "no URI"),
+        ("sb://localhost/orders", "9" * 5000, "expired"),
+        ("sb://localhost/orders", "\u0669", "expired"),
+        ("sb://localhost/orders", "1", "expired"),
+    ],
+)
+def test_a_well_signed_token_that_says_nothing_usable_is_refused(
+    resource: str, expiry: str, said: str
+) -> None:
+    with pytest.raises(UnauthorizedError, match=said):
+        KEY.check(a_signed(resource, expiry), 1)
+
+
+@given(st.text(max_size=80))
+def test_any_address_is_some_path(address: str) -> None:
+    path_of(address)
+    path_of(f"sb://{address}")
+    path_of("sb://[")
 
 
 @given(st.text(max_size=80))

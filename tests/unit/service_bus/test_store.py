@@ -105,8 +105,77 @@ def test_a_second_store_on_the_same_folder_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "messages.sqlite").write_bytes(b"not a database" * 100)
-    with pytest.raises(StoreError, match=r"messages\.sqlite"):
+    with pytest.raises(StoreError, match=r"messages\.sqlite is damaged .* move messages"):
         SqliteStore(tmp_path)
+
+
+def test_a_damaged_database_is_refused_with_a_remedy(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    queue = store.open_queue(SETTINGS)
+    for _ in range(50):
+        queue.send(a_content("x" * 3000), NOW)
+    store.commit()
+    store.close()
+    path = tmp_path / "messages.sqlite"
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    with pytest.raises(StoreError, match=r"is damaged .* move messages"):
+        opened(tmp_path)
+
+
+def opened(folder: Path) -> None:
+    store = SqliteStore(folder)
+    try:
+        store.open_queue(SETTINGS)
+    finally:
+        store.close()
+
+
+def altered(folder: Path, *statements: str) -> None:
+    database = sqlite3.connect(folder / "messages.sqlite", isolation_level=None)
+    for statement in statements:
+        database.execute(statement)
+    database.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE messages (id)",
+        "CREATE TABLE notes (text)",
+        "PRAGMA application_id = 7",
+        "PRAGMA user_version = 2",
+    ],
+)
+def test_a_database_of_another_program_is_refused_and_left_alone(
+    tmp_path: Path, statement: str
+) -> None:
+    altered(tmp_path, statement)
+    before = (tmp_path / "messages.sqlite").read_bytes()
+    with pytest.raises(StoreError, match=r"tables are not those of this version.*move messages"):
+        SqliteStore(tmp_path)
+    assert (tmp_path / "messages.sqlite").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "statement", ["PRAGMA user_version = 2", "ALTER TABLE messages DROP COLUMN reason"]
+)
+def test_a_database_of_another_version_is_refused(tmp_path: Path, statement: str) -> None:
+    SqliteStore(tmp_path).close()
+    altered(tmp_path, statement)
+    with pytest.raises(StoreError, match="tables are not those of this version"):
+        SqliteStore(tmp_path)
+
+
+def test_a_database_from_before_it_was_marked_is_taken_over(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    store.open_queue(SETTINGS).send(a_content(), NOW)
+    store.commit()
+    store.close()
+    altered(tmp_path, "PRAGMA application_id = 0", "PRAGMA user_version = 0")
+    again = SqliteStore(tmp_path)
+    assert len(again.open_queue(SETTINGS)) == 1
+    again.close()
 
 
 def test_a_failed_commit_raises_and_keeps_nothing_of_it(tmp_path: Path) -> None:
