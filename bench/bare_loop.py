@@ -17,7 +17,7 @@ def main() -> None:
     left = int(sys.argv[1])
     composition = Composition(os.environ)
     configuration = composition.configuration()
-    [job] = configuration.jobs.values()
+    job = configuration.jobs["customers-to-erp"]
     mapping = configuration.mapping_of(job)
     target = composition.connector(configuration.connections[job.target])
     client = service_bus_client(os.environ)

@@ -62,7 +62,7 @@ def _prepare(stack: Stack, databases: Databases) -> list[QueueMessage]:
         )
     composition = Composition(stack.app_settings())
     configuration = composition.configuration()
-    [job] = configuration.jobs.values()
+    job = configuration.jobs["customers-to-erp"]
     source = composition.connector(configuration.connections[job.source])
     beginning = WatermarkValue.initialize(job.watermark.type, None)
     return list(source.retrieve_changes(configuration.mapping_of(job), job, beginning, None))
