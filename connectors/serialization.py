@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping as Record
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from connectors.fields import (
@@ -48,12 +50,12 @@ class Serializer:
         A record that does not fit becomes a message that says why. So it ends in the dead-letter
         queue with its reason, and its neighbours go on.
         """
-        outcomes: dict[int, MappedRecord | MappingError] = {}
-        for action, mapping in self._mappings.items():
-            places = [place for place, change in enumerate(changes) if change.action is action]
-            records = [changes[place].record for place in places]
-            outcomes.update(zip(places, mapping.apply_page(records), strict=True))
-        return [self._message(change, outcomes[place]) for place, change in enumerate(changes)]
+        messages: list[QueueMessage] = []
+        for action, run in groupby(changes, key=itemgetter(0)):
+            alike = list(run)
+            outcomes = self._mappings[action].apply_page([change.record for change in alike])
+            messages += map(self._message, alike, outcomes)
+        return messages
 
     def _message(self, change: SourceChange, outcome: MappedRecord | MappingError) -> QueueMessage:
         name, action, tracker = self._job.name, change.action, change.change_tracker

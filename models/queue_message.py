@@ -28,7 +28,7 @@ class JobActionType(StrEnum):
     TIME_STAMP = "TimeStamp"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class QueueMessage:
     """One change of one record, already in the target's field names.
 

@@ -57,6 +57,10 @@ _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 _SECONDS_PER_DAY = 86_400
 _TICKS_PER_SECOND = 10_000_000
 _SEVENTH = 7
+#: 2026-11-30T10:00:00 is what an offset, or a fraction and an offset, stands behind.
+_WITHOUT_OFFSET = 19
+_SEPARATOR = 10
+_DIGITS = ".0123456789"
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,8 @@ class WatermarkValue:
                 return False
             case WatermarkType.TOKEN:
                 return self.text != other.text
+            case WatermarkType.DATETIME if _spelt_alike(self.text, other.text):
+                return self.text > other.text
             case _:
                 return self.order > other.order
 
@@ -116,6 +122,18 @@ class WatermarkValue:
                 return (1, int(self.text))
             case WatermarkType.TEXT | WatermarkType.TOKEN | WatermarkType.UNKNOWN:
                 return (1, self.text)
+
+
+def _spelt_alike(one: str, other: str) -> bool:
+    """Tell whether two times have the same digits in the same places, and the same offset.
+
+    Then their texts compare as they do. Sources spell their times alike, and there are millions.
+    """
+    return (
+        len(one) == len(other) > _WITHOUT_OFFSET
+        and one[_WITHOUT_OFFSET:].lstrip(_DIGITS) == other[_WITHOUT_OFFSET:].lstrip(_DIGITS)
+        and one[_SEPARATOR] == other[_SEPARATOR]
+    )
 
 
 def _ticks(text: str) -> int:

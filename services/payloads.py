@@ -33,12 +33,10 @@ class PayloadService:
             self._container.create_container()
 
     def check_in(self, message_id: str, body: bytes) -> bytes:
-        """Return the body to send: `body` itself, or a reference to the blob that holds it.
+        """Put a body aside that is larger than `LARGEST_BODY_BYTES`; return a reference to it.
 
         The id is a hash of the content: writing the same body twice changes nothing.
         """
-        if len(body) <= LARGEST_BODY_BYTES:
-            return body
         self._container.upload_blob(message_id, body, overwrite=True)
         return orjson.dumps({"schemaVersion": 1, "payloadBlob": message_id})
 

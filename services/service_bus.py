@@ -1,6 +1,5 @@
 """Sends queue messages in batches."""
 
-from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -11,7 +10,7 @@ from delivery.errors import RejectedError
 from models.queues import PROCESSING_QUEUES
 from services.broker_limits import MESSAGES_PER_BATCH
 from services.outgoing import OutgoingMessage
-from services.payloads import PayloadService
+from services.payloads import LARGEST_BODY_BYTES, PayloadService
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusClient, ServiceBusMessageBatch, ServiceBusSender
@@ -53,7 +52,9 @@ class ServiceBusService:
         if batch is None:
             sender = self._client.get_queue_sender(PROCESSING_QUEUES[message.priority])
             batch = self._batches[message.priority] = _Batch(sender)
-        body = self._payloads.check_in(message.message_id, message.body)
+        body = message.body
+        if len(body) > LARGEST_BODY_BYTES:
+            body = self._payloads.check_in(message.message_id, body)
         batch.add(to_service_bus(message, body), message)
 
     def flush_batch(self) -> None:
@@ -119,12 +120,6 @@ def to_service_bus(message: OutgoingMessage, body: bytes) -> ServiceBusMessage:
         body,
         content_type="application/json",
         message_id=message.message_id,
-        application_properties=application_properties(
-            {"JobName": message.job_name, "SourceKey": message.source_key}
-        ),
+        # None of them is ever null: brokers treat a null property differently, some hang on it.
+        application_properties={"JobName": message.job_name, "SourceKey": message.source_key},
     )
-
-
-def application_properties[V](properties: Mapping[str, V | None]) -> dict[str | bytes, V]:
-    """Leave out what is null: brokers treat a null property differently, some hang on it."""
-    return {name: value for name, value in properties.items() if value is not None}

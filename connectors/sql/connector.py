@@ -25,6 +25,10 @@ from models.watermark import WatermarkValue
 #: Rows read with one statement.
 PAGE_SIZE = 1_000
 
+#: Records that are mapped, and whose references are looked up, together. Few enough that they are
+#: still in the processor's cache when they are sent.
+_MAPPED_AT_ONCE = 100
+
 #: MySQL and SQL Server as sources only.
 _SUPPORTED = ("postgresql", "sqlite", "mysql", "mssql")
 
@@ -85,7 +89,7 @@ class SqlConnector(ConnectorBase):
             serializer = self.serializer(mapping, job)
             reading = Reading(self._engine, mapping, job, serializer, self._page_size)
             changes = reading.changes(watermark, condition)
-            for page in batched(changes, self._page_size, strict=False):
+            for page in batched(changes, _MAPPED_AT_ONCE, strict=False):
                 yield from serializer.serialize(page)
 
     def lookup(self) -> Lookup:

@@ -14,7 +14,7 @@ from models.values import from_text, to_key, to_value
 from services.azure_access import ConnectionString, Identity, resolve
 from services.broker_limits import cut, cut_front
 from services.outgoing import OutgoingMessage
-from services.service_bus import application_properties, to_service_bus
+from services.service_bus import to_service_bus
 from services.watermarks import job_name_of, row_key
 from tests.builders import a_message
 
@@ -82,11 +82,6 @@ def test_every_job_name_becomes_a_row_key_and_back(name: str) -> None:
     assert job_name_of(key) == name
     assert not set("/\\#?%") & set(key)
     assert all(character.isprintable() for character in key)
-
-
-def test_null_properties_are_left_out() -> None:
-    properties: dict[str, object] = {"a": None, "b": 0, "c": ""}
-    assert application_properties(properties) == {"b": 0, "c": ""}
 
 
 def test_a_message_carries_what_the_mover_needs() -> None:
