@@ -70,6 +70,8 @@ def _configuration(job_name: str) -> Configuration:
 
 
 def _detect(composition: Composition, configuration: Configuration) -> tuple[int, float]:
+    import function_app  # noqa: F401, PLC0415 - sets the process up as the worker does
+
     composition.watermarks.prepare_storage()
     [job] = configuration.jobs.values()
     runner = JobRunner(composition.watermarks, source_of=composition.connector)
