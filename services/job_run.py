@@ -82,8 +82,9 @@ class _Progress:
 
     watermark: WatermarkValue
     known: Boundary
-    #: Source key -> the last message sent at the watermark.
-    sent: dict[str, OutgoingMessage] = field(default_factory=dict)
+    #: Source key -> content hash of the last message sent at the watermark; never the message:
+    #: a million records may share one cursor value.
+    sent: dict[str, int] = field(default_factory=dict)
 
     def is_known(self, message: OutgoingMessage) -> bool:
         """Tell whether this very change was sent before."""
@@ -112,12 +113,12 @@ class _Progress:
     def note(self, message: OutgoingMessage) -> None:
         at_the_edge = message.change_tracker == self.watermark.text
         if at_the_edge and len(self.sent) < MOST_RECORDS:
-            self.sent[message.source_key] = message
+            self.sent[message.source_key] = message.content_hash
 
     def boundary(self) -> Boundary:
         value = self.watermark.text
         start = self.known if self.known.value == value else Boundary(value)
-        return start.with_sent({key: message.content_hash for key, message in self.sent.items()})
+        return start.with_sent(self.sent)
 
 
 class JobRunner:
