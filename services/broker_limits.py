@@ -6,6 +6,9 @@ Source: "Service Bus quotas", Microsoft Learn.
 #: The specification's batch size; the byte limit of a batch is the SDK's to check.
 MESSAGES_PER_BATCH = 200
 
+#: A message may have 256 KB; 64 KB of them stay free for properties and headers.
+LARGEST_BODY_BYTES = 192 * 1024
+
 #: One property may hold 32 KB, all of a message's properties and headers together 64 KB. The error
 #: properties stay far below, because the message's own properties need their place too.
 ERROR_MESSAGE_BYTES = 4_096

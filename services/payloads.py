@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 PAYLOADS = "payloads"
 
-#: A message may have 256 KB; 64 KB of them stay free for properties and headers.
-LARGEST_BODY_BYTES = 192 * 1024
-
 _PREFIX = b'{"schemaVersion":1,"payloadBlob":'
 
 
@@ -33,7 +30,7 @@ class PayloadService:
             self._container.create_container()
 
     def check_in(self, message_id: str, body: bytes) -> bytes:
-        """Put a body aside that is larger than `LARGEST_BODY_BYTES`; return a reference to it.
+        """Put a large body aside; return a reference to it.
 
         The id is a hash of the content: writing the same body twice changes nothing.
         """

@@ -8,9 +8,9 @@ from azure.servicebus.exceptions import MessageSizeExceededError
 
 from delivery.errors import RejectedError
 from models.queues import PROCESSING_QUEUES
-from services.broker_limits import MESSAGES_PER_BATCH
+from services.broker_limits import LARGEST_BODY_BYTES, MESSAGES_PER_BATCH
 from services.outgoing import OutgoingMessage
-from services.payloads import LARGEST_BODY_BYTES, PayloadService
+from services.payloads import PayloadService
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusClient, ServiceBusMessageBatch, ServiceBusSender

@@ -11,10 +11,11 @@ from delivery.errors import RejectedError
 from models.configuration import Configuration
 from models.job import Priority
 from models.queue_message import JobActionType, QueueMessage
+from services.broker_limits import LARGEST_BODY_BYTES
 from services.job_run import JobRunner
 from services.jobs import JobService
 from services.outgoing import OutgoingMessage
-from services.payloads import LARGEST_BODY_BYTES, PayloadService
+from services.payloads import PayloadService
 from services.retrieval import ProcessJobsForRetrievalInOrderService
 from services.service_bus import ServiceBusService
 from services.watermarks import StoredWatermark, WatermarkService
