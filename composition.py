@@ -15,17 +15,17 @@ from delivery.errors import ConfigurationError
 from models.configuration import Configuration
 from models.connection import Connection
 from services.azure_access import blob_client, service_bus_client, table_client
-from services.execute_job import ExecuteJobService
+from services.detection.execute_job import ExecuteJobService
+from services.detection.job_run import JobRunner
+from services.detection.jobs import JobService
+from services.detection.retrieval import ProcessJobsForRetrievalInOrderService
+from services.detection.service_bus import ServiceBusService
+from services.detection.watermarks import BOUNDARIES, TABLE, WatermarkService
 from services.initialization import CONTAINER, InitializationService
-from services.job_run import JobRunner
-from services.jobs import JobService
 from services.payloads import PAYLOADS, PayloadService
-from services.processing import ProcessQueueMessageService
-from services.queue_items import QueueItemService
-from services.retrieval import ProcessJobsForRetrievalInOrderService
-from services.service_bus import ServiceBusService
-from services.settlement import SettlementService
-from services.watermarks import BOUNDARIES, TABLE, WatermarkService
+from services.processing.execution import ProcessQueueMessageService
+from services.processing.queue_items import QueueItemService
+from services.processing.settlement import SettlementService
 
 #: A tick of detection ends after this time, and the next one goes on.
 TICK_BUDGET = timedelta(minutes=5)

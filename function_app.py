@@ -15,7 +15,7 @@ import composition
 from models.job import Priority
 from models.queues import PROCESSING_QUEUES
 from services.azure_access import SERVICE_BUS
-from services.queue_items import Delivery
+from services.processing.queue_items import Delivery
 
 app = func.FunctionApp()
 

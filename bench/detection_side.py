@@ -20,8 +20,8 @@ from models.queues import PROCESSING_QUEUES
 from models.watermark import WatermarkValue
 from services.azure_access import service_bus_client
 from services.broker_limits import MESSAGES_PER_BATCH
-from services.job_run import JobRunner, RunOptions
-from services.outgoing import OutgoingMessage
+from services.detection.job_run import JobRunner, RunOptions
+from services.detection.outgoing import OutgoingMessage
 
 _FIELDS = (
     "t1",

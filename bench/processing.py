@@ -22,7 +22,7 @@ from devstack.stack import Stack, run_folder
 from models.job import Priority
 from models.queue_message import QueueMessage
 from models.watermark import WatermarkValue
-from services.outgoing import OutgoingMessage
+from services.detection.outgoing import OutgoingMessage
 
 MESSAGES = 20_000
 _ROUNDS = 7

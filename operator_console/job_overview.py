@@ -7,8 +7,8 @@ from enum import StrEnum
 
 from models.configuration import Configuration
 from models.job import Job
-from services.jobs import in_order
-from services.watermarks import StoredWatermark
+from services.detection.jobs import in_order
+from services.detection.watermarks import StoredWatermark
 
 
 class Due(StrEnum):

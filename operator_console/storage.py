@@ -17,8 +17,8 @@ from delivery.errors import (
     UnavailableError,
 )
 from services.azure_access import STORAGE, blob_client, table_client
+from services.detection.watermarks import BOUNDARIES, TABLE, StoredWatermark, WatermarkService
 from services.initialization import CONTAINER
-from services.watermarks import BOUNDARIES, TABLE, StoredWatermark, WatermarkService
 
 if TYPE_CHECKING:
     from azure.core.exceptions import AzureError

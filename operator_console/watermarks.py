@@ -19,7 +19,7 @@ from operator_console.console import (
 )
 from operator_console.storage import Storage
 from operator_console.watermark_text import is_ahead, to_watermark
-from services.watermarks import StoredWatermark
+from services.detection.watermarks import StoredWatermark
 
 
 @click.group(epilog=EXIT_CODES)

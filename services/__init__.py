@@ -1,5 +1,5 @@
-"""The use cases of the sync connector, one module each.
+"""The use cases of the sync connector: `detection`, `processing` and `operation`.
 
-A service talks to Azure through the SDKs and to remote systems through the Protocols that it
-declares itself; it never imports a connector.
+What lies beside these three serves all of them. A service talks to Azure through the SDKs and to
+remote systems through the Protocols that it declares itself; it never imports a connector.
 """

@@ -8,7 +8,7 @@ from models.connection import Connection
 from models.job import Job
 from models.mapping import Mapping
 from models.queue_message import JobActionType, QueueMessage
-from services.queue_items import Delivery
+from services.processing.queue_items import Delivery
 
 
 def a_connection(**changes: Any) -> Connection:

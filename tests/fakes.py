@@ -15,7 +15,7 @@ from models.job import Job
 from models.mapping import Mapping
 from models.queue_message import QueueMessage
 from models.watermark import WatermarkValue
-from services.queue_items import Delivery
+from services.processing.queue_items import Delivery
 
 NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusRece
 
 from devstack.stack import QUEUES, Announced, emulator, run_folder
 from services.azure_access import service_bus_client
-from services.queue_items import Delivery
-from services.settlement import SettlementService
+from services.processing.queue_items import Delivery
+from services.processing.settlement import SettlementService
 
 QUEUE = "sbqnormal"
 PROPERTIES: dict[str, str | int] = {"ErrorMessage": "größer als erlaubt", "ErrorDeliveryCount": 1}

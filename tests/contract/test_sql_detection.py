@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from connectors.sql import SqlConnector
 from delivery.errors import UnavailableError
-from services.job_run import JobRun, JobRunner, RunOptions
-from services.outgoing import OutgoingMessage
-from services.watermarks import WatermarkService
+from services.detection.job_run import JobRun, JobRunner, RunOptions
+from services.detection.outgoing import OutgoingMessage
+from services.detection.watermarks import WatermarkService
 from tests.builders import a_configuration, a_job
 from tests.fakes import MemoryBlobs, MemoryTable
 

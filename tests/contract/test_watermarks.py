@@ -12,7 +12,7 @@ from azure.storage.blob import BlobServiceClient
 
 from devstack.azurite import Azurite
 from models.boundary import Boundary
-from services.watermarks import StoredWatermark, WatermarkService
+from services.detection.watermarks import StoredWatermark, WatermarkService
 from tests.contract.table_pages import EmptyFirstPage, Refusing
 from tests.fakes import NOW, MemoryBlobs, MemoryTable
 

@@ -19,7 +19,7 @@ from devstack.processes import ROOT, kill
 from devstack.stack import Stack, run_folder
 from models.watermark import WatermarkType, WatermarkValue
 from services.azure_access import service_bus_client
-from services.watermarks import StoredWatermark
+from services.detection.watermarks import StoredWatermark
 
 CHANGES = 2_000
 

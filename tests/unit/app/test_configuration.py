@@ -11,7 +11,7 @@ from models.connection import Connection
 from models.job import Job
 from models.mapping import Mapping
 from services.configuration_files import read_all
-from services.jobs import in_order
+from services.detection.jobs import in_order
 from tests.builders import a_configuration, a_connection, a_job, a_mapping
 
 CONNECTION = {"name": "crm", "system": "sql", "url": "${CRM_DATABASE_URL}"}

@@ -13,9 +13,9 @@ from models.job import Priority
 from models.values import from_text, to_key, to_value
 from services.azure_access import ConnectionString, Identity, resolve
 from services.broker_limits import cut, cut_front
-from services.outgoing import OutgoingMessage
-from services.service_bus import to_service_bus
-from services.watermarks import job_name_of, row_key
+from services.detection.outgoing import OutgoingMessage
+from services.detection.service_bus import to_service_bus
+from services.detection.watermarks import job_name_of, row_key
 from tests.builders import a_message
 
 TYPED = st.one_of(

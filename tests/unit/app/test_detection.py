@@ -12,13 +12,13 @@ from models.configuration import Configuration
 from models.job import Priority
 from models.queue_message import JobActionType, QueueMessage
 from services.broker_limits import LARGEST_BODY_BYTES
-from services.job_run import JobRunner
-from services.jobs import JobService
-from services.outgoing import OutgoingMessage
+from services.detection.job_run import JobRunner
+from services.detection.jobs import JobService
+from services.detection.outgoing import OutgoingMessage
+from services.detection.retrieval import ProcessJobsForRetrievalInOrderService
+from services.detection.service_bus import ServiceBusService
+from services.detection.watermarks import StoredWatermark, WatermarkService
 from services.payloads import PayloadService
-from services.retrieval import ProcessJobsForRetrievalInOrderService
-from services.service_bus import ServiceBusService
-from services.watermarks import StoredWatermark, WatermarkService
 from tests.builders import a_configuration, a_job, a_message
 from tests.fakes import (
     NOW,

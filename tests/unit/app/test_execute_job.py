@@ -5,11 +5,11 @@ import pytest
 
 from delivery.errors import UnavailableError
 from models.configuration import Configuration
-from services.execute_job import Answer, ExecuteJobService
-from services.job_run import JobRunner
+from services.detection.execute_job import Answer, ExecuteJobService
+from services.detection.job_run import JobRunner
+from services.detection.service_bus import ServiceBusService
+from services.detection.watermarks import StoredWatermark, WatermarkService
 from services.payloads import PayloadService
-from services.service_bus import ServiceBusService
-from services.watermarks import StoredWatermark, WatermarkService
 from tests.builders import a_configuration, a_job
 from tests.fakes import (
     Clock,

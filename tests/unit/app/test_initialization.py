@@ -4,8 +4,8 @@ import pytest
 import yaml
 
 from delivery.errors import ConfigurationError
+from services.detection.watermarks import WatermarkService
 from services.initialization import InitializationService
-from services.watermarks import WatermarkService
 from tests.fakes import Clock, MemoryBlobs, MemoryTable
 from tests.unit.app.test_configuration import JOB, files
 

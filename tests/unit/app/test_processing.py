@@ -3,8 +3,8 @@ import pytest
 from delivery.errors import ConfigurationError, RejectedError, UnreadableError
 from models.queue_message import JobActionType
 from services.payloads import PayloadService
-from services.processing import ProcessQueueMessageService
-from services.queue_items import QueueItemService
+from services.processing.execution import ProcessQueueMessageService
+from services.processing.queue_items import QueueItemService
 from tests.builders import a_configuration, a_delivery, a_message
 from tests.fakes import NOW, FixedInitialization, MemoryBlobs, MemoryTarget, RecordingSettlement
 

@@ -19,7 +19,7 @@ from operator_console.console import Console
 from operator_console.publishing import digest
 from operator_console.settings import Settings
 from operator_console.storage import Storage, translated
-from services.watermarks import WatermarkService
+from services.detection.watermarks import WatermarkService
 from tests.fakes import NOW, MemoryBlobs, MemoryTable
 
 ADDRESS = "https://account.invalid"

@@ -6,7 +6,7 @@ import pytest
 from azure.data.tables import UpdateMode
 
 from operator_console.job_overview import Due, overview
-from services.watermarks import StoredWatermark, row_key
+from services.detection.watermarks import StoredWatermark, row_key
 from tests.builders import a_configuration, a_job
 from tests.fakes import NOW, MemoryDownload
 from tests.unit.operator_console.conftest import Folder

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from azure.servicebus.exceptions import MessageLockLostError
 
-from services.management_node import ManagementNode
-from services.queue_items import Delivery
+from services.processing.management_node import ManagementNode
+from services.processing.queue_items import Delivery
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusClient

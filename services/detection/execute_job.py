@@ -14,11 +14,11 @@ from models.document import Document, Name
 from models.filter import Filter
 from models.job import Job
 from services.configuration_files import describe_faults
+from services.detection.job_run import JobRun, JobRunner, RunOptions, Sender
+from services.detection.jobs import in_order
+from services.detection.outgoing import OutgoingMessage
+from services.detection.service_bus import ServiceBusService
 from services.initialization import InitializationService
-from services.job_run import JobRun, JobRunner, RunOptions, Sender
-from services.jobs import in_order
-from services.outgoing import OutgoingMessage
-from services.service_bus import ServiceBusService
 
 _LOGGER = logging.getLogger(__name__)
 

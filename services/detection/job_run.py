@@ -14,8 +14,8 @@ from models.job import Job
 from models.mapping import Mapping
 from models.queue_message import JobActionType, QueueMessage
 from models.watermark import WatermarkValue
-from services.outgoing import OutgoingMessage
-from services.watermarks import WatermarkService
+from services.detection.outgoing import OutgoingMessage
+from services.detection.watermarks import WatermarkService
 
 
 class SourceConnector(Protocol):

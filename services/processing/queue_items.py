@@ -10,7 +10,7 @@ from typing import Protocol
 
 from delivery.errors import DeliveryError
 from services.broker_limits import ERROR_MESSAGE_BYTES, ERROR_STACK_TRACE_BYTES, cut, cut_front
-from services.processing import ProcessQueueMessageService
+from services.processing.execution import ProcessQueueMessageService
 
 _LOGGER = logging.getLogger(__name__)
 

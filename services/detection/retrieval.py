@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from delivery.errors import DeliveryError
 from models.configuration import Configuration
 from models.job import Job
+from services.detection.job_run import JobRunner, RunOptions
+from services.detection.jobs import JobService
+from services.detection.service_bus import ServiceBusService
 from services.initialization import InitializationService
-from services.job_run import JobRunner, RunOptions
-from services.jobs import JobService
-from services.service_bus import ServiceBusService
 
 _LOGGER = logging.getLogger(__name__)
 

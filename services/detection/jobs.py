@@ -5,7 +5,7 @@ from datetime import datetime
 
 from models.configuration import Configuration
 from models.job import Job
-from services.watermarks import StoredWatermark, WatermarkService
+from services.detection.watermarks import StoredWatermark, WatermarkService
 
 
 class JobService:

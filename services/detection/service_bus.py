@@ -9,7 +9,7 @@ from azure.servicebus.exceptions import MessageSizeExceededError
 from delivery.errors import RejectedError
 from models.queues import PROCESSING_QUEUES
 from services.broker_limits import LARGEST_BODY_BYTES, MESSAGES_PER_BATCH
-from services.outgoing import OutgoingMessage
+from services.detection.outgoing import OutgoingMessage
 from services.payloads import PayloadService
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What keeps the app healthy and shows how it is: health, queue depth, maintenance."""
