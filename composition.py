@@ -8,13 +8,22 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from pathlib import Path
 from threading import RLock
+from typing import TYPE_CHECKING, Any
 
 from connectors.sql import SqlConnector
 from delivery.errors import ConfigurationError
+from delivery.retry import Squared
 from models.configuration import Configuration
 from models.connection import Connection
-from services.azure_access import blob_client, service_bus_client, table_client
+from models.queues import PROCESSING_QUEUES, SIDE_QUEUES, QueueProperties, read_queues
+from services.azure_access import (
+    blob_client,
+    service_bus_administration,
+    service_bus_client,
+    table_client,
+)
 from services.detection.execute_job import ExecuteJobService
 from services.detection.job_run import JobRunner
 from services.detection.jobs import JobService
@@ -22,10 +31,31 @@ from services.detection.retrieval import ProcessJobsForRetrievalInOrderService
 from services.detection.service_bus import ServiceBusService
 from services.detection.watermarks import BOUNDARIES, TABLE, WatermarkService
 from services.initialization import CONTAINER, InitializationService
+from services.metrics import MetricsService
+from services.operation import health_parts
+from services.operation.expiry import ExpiryService
+from services.operation.health import HealthService
+from services.operation.heartbeat import HeartbeatService
+from services.operation.maintenance import MaintenanceService
+from services.operation.metric_export import APPLICATION_INSIGHTS, open_meter
+from services.operation.payload_removal import PayloadRemovalService
+from services.operation.queue_depth import QueueDepthService
 from services.payloads import PAYLOADS, PayloadService
+from services.processing.deletions import DELETIONS, DeletionService
 from services.processing.execution import ProcessQueueMessageService
+from services.processing.lock_renewal import LockRenewalService
+from services.processing.management_thread import ManagementThread
+from services.processing.posting import PostingService
 from services.processing.queue_items import QueueItemService
 from services.processing.settlement import SettlementService
+from services.processing.turns import Turns
+
+if TYPE_CHECKING:
+    from azure.servicebus import ServiceBusClient
+    from opentelemetry.metrics import Meter
+
+#: Who looks whether something is there does not wait for long, and looks again soon.
+_SHORT_TIMEOUTS: Mapping[str, Any] = {"connection_timeout": 3, "read_timeout": 4, "retry_total": 0}
 
 #: A tick of detection ends after this time, and the next one goes on.
 TICK_BUDGET = timedelta(minutes=5)
@@ -54,6 +84,16 @@ class Composition:
         with self._building:
             return self._queue_items
 
+    def health(self) -> HealthService:
+        """Return the service behind the function `GetHealth`."""
+        with self._building:
+            return self._health
+
+    def maintenance(self) -> MaintenanceService:
+        """Return the service behind the function `RunMaintenance`."""
+        with self._building:
+            return self._maintenance
+
     def configuration(self) -> Configuration:
         """Return the configuration as the functions see it."""
         with self._building:
@@ -73,6 +113,8 @@ class Composition:
             JobService(self.watermarks),
             self._job_runner,
             open_service_bus=self.open_service_bus,
+            metrics=self.metrics,
+            heartbeat=self._heartbeat,
             budget=TICK_BUDGET,
             now=_now,
         )
@@ -83,6 +125,7 @@ class Composition:
             self._initialization,
             self._job_runner,
             open_service_bus=self.open_service_bus,
+            metrics=self.metrics,
             now=_now,
         )
 
@@ -99,6 +142,62 @@ class Composition:
         )
 
     @cached_property
+    def _heartbeat(self) -> HeartbeatService:
+        return HeartbeatService(table_client(self._environ).get_table_client(TABLE))
+
+    @cached_property
+    def metrics(self) -> MetricsService:
+        """What this process counts."""
+        self._queue_depth.publish(self._meter)
+        return MetricsService(self._meter)
+
+    @cached_property
+    def _meter(self) -> "Meter":
+        # Azure names the app in WEBSITE_SITE_NAME; the host's own telemetry bears that name too.
+        return open_meter(
+            self._environ.get(APPLICATION_INSIGHTS), self._environ.get("WEBSITE_SITE_NAME")
+        )
+
+    @cached_property
+    def _queue_depth(self) -> QueueDepthService:
+        return QueueDepthService(
+            lambda: service_bus_administration(self._environ, **_SHORT_TIMEOUTS),
+            (*PROCESSING_QUEUES.values(), *SIDE_QUEUES),
+        )
+
+    @cached_property
+    def _health(self) -> HealthService:
+        storage = blob_client(self._environ, **_SHORT_TIMEOUTS)
+        table = table_client(self._environ, **_SHORT_TIMEOUTS).get_table_client(TABLE)
+        heartbeat = HeartbeatService(table)
+        schedule = self._environ.get("SYNC_GET_CHANGES_SCHEDULE")
+        return HealthService(
+            {
+                "tables": health_parts.tables(heartbeat),
+                "blobs": health_parts.blobs(storage.get_container_client(PAYLOADS)),
+                "serviceBus": health_parts.service_bus(self._open_without_retries),
+                "queueDepth": health_parts.queue_depth(self._queue_depth),
+                "configuration": health_parts.configuration(self._initialization),
+                "getChanges": health_parts.get_changes(heartbeat, schedule, now=_now),
+            },
+            health_parts.connections(self._initialization, self.connector),
+            now=_now,
+        )
+
+    @cached_property
+    def _maintenance(self) -> MaintenanceService:
+        return MaintenanceService(
+            ExpiryService(self._open_without_retries, SIDE_QUEUES, now=_now),
+            PayloadRemovalService(
+                self._payloads, self._open_without_retries, lambda: self.queues, now=_now
+            ),
+        )
+
+    @cached_property
+    def _deletions(self) -> DeletionService:
+        return DeletionService(table_client(self._environ).get_table_client(DELETIONS))
+
+    @cached_property
     def _payloads(self) -> PayloadService:
         return PayloadService(blob_client(self._environ).get_container_client(PAYLOADS))
 
@@ -108,17 +207,78 @@ class Composition:
 
     @cached_property
     def _queue_items(self) -> QueueItemService:
-        settlement = SettlementService(lambda: service_bus_client(self._environ, retry_total=0))
-        processing = ProcessQueueMessageService(
-            self._initialization, payloads=self._payloads, target_of=self.connector
+        post = PostingService(self._open_without_retries)
+        policies = {
+            name: Squared(self._backoff_unit, self.queues[name].max_delivery_count)
+            for name in PROCESSING_QUEUES.values()
+        }
+        return QueueItemService(
+            ProcessQueueMessageService(
+                self._initialization,
+                payloads=self._payloads,
+                deletions=self._deletions,
+                post=post,
+                target_of=self.connector,
+            ),
+            locks=self._locks,
+            turns=Turns(policies, threads=self._threads),
+            post=post,
+            settlement=SettlementService(
+                ManagementThread("settlement", self._open_without_retries)
+            ),
+            policies=policies,
+            metrics=self.metrics,
+            now=_now,
         )
-        return QueueItemService(processing, settlement, now=_now)
+
+    @cached_property
+    def _locks(self) -> LockRenewalService:
+        thread = ManagementThread("lock-renewal", self._open_without_retries)
+        durations = {name: self.queues[name].lock_duration for name in PROCESSING_QUEUES.values()}
+        return LockRenewalService(
+            lambda queue, token: thread.run(queue, lambda node: node.renew(token)),
+            durations,
+            now=_now,
+        )
+
+    @cached_property
+    def queues(self) -> Mapping[str, QueueProperties]:
+        """The properties of all queues, from the file that they are made from."""
+        path = Path(self._environ.get("SYNC_QUEUES_FILE") or _QUEUES_FILE)
+        try:
+            return read_queues(path.read_bytes())
+        except (OSError, ValueError, LookupError) as error:
+            msg = (
+                f"the file {path.name} with the queues' properties cannot be read: {error!r}; "
+                "deploy it beside function_app.py, or correct the app setting SYNC_QUEUES_FILE"
+            )
+            raise ConfigurationError(msg) from error
+
+    @property
+    def _backoff_unit(self) -> timedelta:
+        """The unit of the squared backoff: a second, but in tests and demonstrations."""
+        text = self._environ.get("SYNC_BACKOFF_UNIT_MS") or "1000"
+        if not (text.isascii() and text.isdigit() and int(text)):
+            msg = (
+                f"the app setting SYNC_BACKOFF_UNIT_MS is {text!r}; write a whole number of "
+                "milliseconds, 1000 where nothing else is wanted"
+            )
+            raise ConfigurationError(msg)
+        return timedelta(milliseconds=int(text))
+
+    @property
+    def _threads(self) -> int:
+        """How many functions run at once at most."""
+        return int(self._environ.get("PYTHON_THREADPOOL_THREAD_COUNT") or _DEFAULT_THREADS)
+
+    def _open_without_retries(self) -> "ServiceBusClient":
+        return service_bus_client(self._environ, retry_total=0)
 
     @cached_property
     def _initialization(self) -> InitializationService:
         return InitializationService(
             blob_client(self._environ).get_container_client(CONTAINER),
-            [self.watermarks, self._payloads],
+            [self.watermarks, self._payloads, self._deletions],
             now=_now,
         )
 
@@ -130,13 +290,14 @@ class Composition:
                 "set it to the database's URL"
             )
             raise ConfigurationError(msg)
-        # A function holds one connection at a time, and there are as many threads as functions run.
-        threads = int(self._environ.get("PYTHON_THREADPOOL_THREAD_COUNT") or _DEFAULT_THREADS)
-        return SqlConnector.from_url(connection.name, url, pool_size=threads)
+        # A function holds one connection at a time.
+        return SqlConnector.from_url(connection.name, url, pool_size=self._threads)
 
 
 #: What the Functions worker uses at most where PYTHON_THREADPOOL_THREAD_COUNT is not set.
 _DEFAULT_THREADS = 32
+
+_QUEUES_FILE = Path(__file__).with_name("servicebus.json")
 
 
 def _now() -> datetime:

@@ -15,7 +15,7 @@ import composition
 from models.job import Priority
 from models.queues import PROCESSING_QUEUES
 from services.azure_access import SERVICE_BUS
-from services.processing.queue_items import Delivery
+from services.processing.delivery import Delivery
 
 app = func.FunctionApp()
 
@@ -24,7 +24,7 @@ app = func.FunctionApp()
 gc.set_threshold(50_000, 20, 50)
 
 # The SDKs tell of every request; what goes wrong reaches us as errors.
-for _name in ("azure.core", "azure.identity", "azure.servicebus"):
+for _name in ("azure.core", "azure.identity", "azure.monitor", "azure.servicebus"):
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 
@@ -42,6 +42,22 @@ def execute_job(req: func.HttpRequest) -> func.HttpResponse:
     answer = composition.APP.execute_job().execute(req.get_body())
     body = json.dumps(answer.content, ensure_ascii=False)
     return func.HttpResponse(body, status_code=answer.status, mimetype="application/json")
+
+
+@app.function_name("GetHealth")
+@app.route(route="Health", methods=["GET"], auth_level=func.AuthLevel.FUNCTION)
+def get_health(req: func.HttpRequest) -> func.HttpResponse:  # noqa: ARG001 - as above
+    """Say whether the app can do its work, part by part."""
+    health = composition.APP.health().execute()
+    body = json.dumps(health.content, ensure_ascii=False)
+    return func.HttpResponse(body, status_code=health.status, mimetype="application/json")
+
+
+@app.function_name("RunMaintenance")
+@app.timer_trigger(arg_name="timer", schedule="%SYNC_MAINTENANCE_SCHEDULE%")
+def run_maintenance(timer: func.TimerRequest) -> None:  # noqa: ARG001 - as above
+    """Let expired messages go, and remove the payloads that no message refers to."""
+    composition.APP.maintenance().execute()
 
 
 @app.function_name("ProcessHighQueueItems")
@@ -85,5 +101,10 @@ def _process(priority: Priority, message: func.ServiceBusMessage) -> None:
             body=message.get_body(),
             lock_token=uuid.UUID(message.lock_token),
             delivery_count=message.delivery_count or 1,
+            message_id=message.message_id or str(message.sequence_number),
+            content_type=message.content_type,
+            properties=message.application_properties or {},
+            enqueued=message.enqueued_time_utc,
+            expires=message.expires_at_utc,
         )
     )

@@ -24,7 +24,7 @@ def main() -> None:
     with client, client.get_queue_receiver(PROCESSING_QUEUES[job.priority]) as receiver:
         while left:
             for message in receiver.receive_messages(200, max_wait_time=5):
-                target.upsert(QueueMessage.from_body(b"".join(message.body)), mapping)
+                target.upsert(QueueMessage.from_body(b"".join(message.body)), mapping, job)
                 receiver.complete_message(message)
                 left -= 1
 

@@ -21,7 +21,7 @@ from models.watermark import WatermarkValue
 from services.azure_access import service_bus_client
 from services.broker_limits import MESSAGES_PER_BATCH
 from services.detection.job_run import JobRunner, RunOptions
-from services.detection.outgoing import OutgoingMessage
+from services.outgoing import OutgoingMessage
 
 _FIELDS = (
     "t1",
@@ -85,7 +85,7 @@ def _detect(composition: Composition, configuration: Configuration) -> tuple[int
 def _send(composition: Composition, configuration: Configuration) -> tuple[int, float]:
     [job] = configuration.jobs.values()
     source = composition.connector(configuration.connections[job.source])
-    beginning = WatermarkValue.initialize(job.watermark.type, None)
+    beginning = WatermarkValue.initialize(job.cursor.type, None)
     changes = source.retrieve_changes(configuration.mapping_of(job), job, beginning, None)
     ready = [OutgoingMessage.of(change, job.priority) for change in changes]
     started = time.perf_counter()

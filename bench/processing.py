@@ -22,7 +22,7 @@ from devstack.stack import Stack, run_folder
 from models.job import Priority
 from models.queue_message import QueueMessage
 from models.watermark import WatermarkValue
-from services.detection.outgoing import OutgoingMessage
+from services.outgoing import OutgoingMessage
 
 MESSAGES = 20_000
 _ROUNDS = 7
@@ -56,15 +56,25 @@ def measure() -> list[Row]:
 
 def _prepare(stack: Stack, databases: Databases) -> list[QueueMessage]:
     databases.insert_customers(1, MESSAGES)
+    note_arrivals(stack)
+    return changes_of(stack, "customers-to-erp")
+
+
+def note_arrivals(stack: Stack) -> None:
+    """Have the ERP take note of when each customer arrived first."""
     with psycopg.connect(stack.postgres.dsn("erp"), autocommit=True) as erp:
         erp.execute(
             "ALTER TABLE business_partner ADD written_at timestamptz DEFAULT clock_timestamp()"
         )
+
+
+def changes_of(stack: Stack, job_name: str) -> list[QueueMessage]:
+    """Return all changes of a job's source."""
     composition = Composition(stack.app_settings())
     configuration = composition.configuration()
-    job = configuration.jobs["customers-to-erp"]
+    job = configuration.jobs[job_name]
     source = composition.connector(configuration.connections[job.source])
-    beginning = WatermarkValue.initialize(job.watermark.type, None)
+    beginning = WatermarkValue.initialize(job.cursor.type, None)
     return list(source.retrieve_changes(configuration.mapping_of(job), job, beginning, None))
 
 
@@ -78,15 +88,24 @@ def _rate(
         service_bus.flush_batch()
     with psycopg.connect(stack.postgres.dsn("erp"), autocommit=True) as erp:
         erp.execute("TRUNCATE business_partner")
-        side(stack, lambda: _wait_for_rows(erp))
-        query = "SELECT extract(epoch FROM max(written_at) - min(written_at)) FROM business_partner"
-        [(seconds,)] = erp.execute(query).fetchall()
-    return MESSAGES / float(seconds)
+        side(stack, lambda: wait_for_customers(erp, MESSAGES))
+        return arrival_rate(erp)
 
 
-def _wait_for_rows(erp: psycopg.Connection) -> None:
+def arrival_rate(erp: psycopg.Connection) -> float:
+    """Return how many customers a second arrived, between the first one and the last."""
+    query = """
+        SELECT count(*) / extract(epoch FROM max(written_at) - min(written_at))
+        FROM business_partner
+    """
+    [(rate,)] = erp.execute(query).fetchall()
+    return float(rate)
+
+
+def wait_for_customers(erp: psycopg.Connection, count: int) -> None:
+    """Wait until the ERP holds `count` customers."""
     end = time.monotonic() + _PATIENCE_SECONDS
-    while erp.execute("SELECT count(*) FROM business_partner").fetchone() != (MESSAGES,):
+    while erp.execute("SELECT count(*) FROM business_partner").fetchone() != (count,):
         if time.monotonic() > end:
             msg = f"the rows did not arrive within {_PATIENCE_SECONDS} s"
             raise TimeoutError(msg)

@@ -4,8 +4,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
-from connectors.fields import Lookup
+from connectors.fields import CachingLookup, Lookup
 from connectors.serialization import Serializer
+from models.configuration import Response
 from models.filter import Filter
 from models.job import Job
 from models.mapping import Mapping
@@ -30,16 +31,35 @@ class ConnectorBase(ABC):
         """
 
     @abstractmethod
-    def upsert(self, message: QueueMessage, mapping: Mapping) -> None:
+    def upsert(
+        self, message: QueueMessage, mapping: Mapping, job: Job, response: Response | None = None
+    ) -> QueueMessage | None:
         """Write the record: insert it, or update it where its key exists.
 
-        Fields that the message lacks keep what the target holds. Raise TransitiveError where the
-        record refers to another one that is not there yet.
+        Fields that the message lacks keep what the target holds. Where `response` is given, return
+        its message, made of the record as the target holds it now. Raise TransitiveError where the
+        record refers to another one that is not there yet, and OutdatedError where the job skips
+        what is outdated and the target holds a strictly newer change.
         """
 
     @abstractmethod
-    def delete(self, message: QueueMessage, mapping: Mapping) -> None:
-        """Remove the record; one that is gone already is fine."""
+    def delete(self, message: QueueMessage, mapping: Mapping, job: Job) -> None:
+        """Remove the record; one that is gone already is fine.
+
+        Raise OutdatedError as `upsert` does; how old the deletion is says its change tracker.
+        """
+
+    @abstractmethod
+    def invoke_action(self, message: QueueMessage, job: Job) -> None:
+        """Call the job's action with the message's keys and fields as named arguments.
+
+        Raise ConfigurationError where the job has no action any more, or the target does not
+        know it.
+        """
+
+    @abstractmethod
+    def check(self) -> None:
+        """Return where the system answers; raise a DeliveryError within seconds if not."""
 
     def lookup(self) -> Lookup | None:
         """Return what source resolvers look references up with, None where the system cannot."""
@@ -47,4 +67,5 @@ class ConnectorBase(ABC):
 
     def serializer(self, mapping: Mapping, job: Job) -> Serializer:
         """Return what turns this source's records into the messages of one run."""
-        return Serializer(mapping, job, self.lookup())
+        lookup = self.lookup()
+        return Serializer(mapping, job, None if lookup is None else CachingLookup(lookup))

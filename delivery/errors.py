@@ -1,14 +1,17 @@
 """Every error that we raise on purpose. The class says what happens next.
 
 * DeliveryError
-  x UnreadableError      the message cannot be parsed: no attempt will succeed
-  x RejectedError        the target refused the content
-  x TransitiveError      nothing is wrong with this one; what it refers to is not in the target yet
-  x UnavailableError     the remote system did not answer, or not in time
-  x ConfigurationError   connections, mappings or jobs are wrong: every message would fail
+  x UnprocessableError   no attempt will ever succeed                    -> dead-letter at once
+    + UnreadableError      ... because the message cannot be parsed
+    + MappingError         ... because its record does not fit the mapping
+  x OutdatedError        the target holds something newer                -> set aside as ignored
+  x TransitiveError      what the record refers to is not there yet      -> set aside as transitive
+  x RejectedError        the target refused the content                  -> try again, ever later
+  x UnavailableError     the remote system did not answer, or not in time   -> the same
+  x LockLostError        somebody else may be at work on the message        -> the same
+  x ConfigurationError   connections, mappings or jobs are wrong            -> the same
 
-All are ordinary errors to a queue: the message is abandoned with its error properties, tried
-again, and dead-lettered when the queue's maximum delivery count is reached.
+`delivery.retry` says how often and how late. docs/delivery.md has the table with who is told.
 """
 
 from typing import ClassVar
@@ -21,16 +24,31 @@ class DeliveryError(Exception):
     code: ClassVar[str] = "delivery"
 
 
-class UnreadableError(DeliveryError):
+class UnprocessableError(DeliveryError):
+    """No attempt will ever succeed."""
+
+    code = "unprocessable"
+
+
+class UnreadableError(UnprocessableError):
     """The body is not one of our messages."""
 
     code = "unreadable"
 
 
-class RejectedError(DeliveryError):
-    """The target understood the request and refused the content."""
+class MappingError(UnprocessableError):
+    """One record does not fit its mapping; the text names mapping, field, step and remedy.
 
-    code = "rejected"
+    It quotes no value: values are people's data.
+    """
+
+    code = "mapping"
+
+
+class OutdatedError(DeliveryError):
+    """The target holds a newer change of the record; it was left as it is."""
+
+    code = "outdated"
 
 
 class TransitiveError(DeliveryError):
@@ -39,10 +57,22 @@ class TransitiveError(DeliveryError):
     code = "transitive"
 
 
+class RejectedError(DeliveryError):
+    """The target understood the request and refused the content."""
+
+    code = "rejected"
+
+
 class UnavailableError(DeliveryError):
     """The remote system was not reached, or did not answer in time."""
 
     code = "unavailable"
+
+
+class LockLostError(DeliveryError):
+    """The message's lock ran out: it will be, or is being, delivered again."""
+
+    code = "lock-lost"
 
 
 class ConfigurationError(DeliveryError):

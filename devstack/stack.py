@@ -150,11 +150,16 @@ class Stack:
 
     def app_settings(self) -> dict[str, str]:
         """Return the app settings for this run."""
+        service_bus = self.service_bus.facts()
         return {
             "FUNCTIONS_WORKER_RUNTIME": "python",
             "PYTHON_THREADPOOL_THREAD_COUNT": "16",
             "SYNC_GET_CHANGES_SCHEDULE": "*/2 * * * * *",
-            "SYNC_SERVICE_BUS": str(self.service_bus.facts()["connection_string"]),
+            "SYNC_MAINTENANCE_SCHEDULE": "0 0 3 * * *",
+            "SYNC_QUEUES_FILE": str(self.queues),
+            "SYNC_SERVICE_BUS": str(service_bus["connection_string"]),
+            "SYNC_SERVICE_BUS_ADMINISTRATION": str(service_bus["admin_connection_string"]),
+            "SYNC_SERVICE_BUS_ADMINISTRATION_CERTIFICATE": str(service_bus["certificate"]),
             "SYNC_STORAGE": self.azurite.connection_string(),
             **self.settings,
         }

@@ -9,6 +9,21 @@ from delivery.errors import ConfigurationError
 from models.connection import Connection
 from models.job import Job
 from models.mapping import Mapping
+from models.queue_message import QueueMessage
+from models.watermark import WatermarkType
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A response job and its mapping, from the target's entity back to the source's."""
+
+    job: Job
+    mapping: Mapping
+
+    def is_needed(self, message: QueueMessage) -> bool:
+        """Tell whether `message` lacks something that the response would write back."""
+        known = {**message.fields, **message.keys}
+        return any(known.get(field) is None for field in self.mapping.source_fields())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +60,13 @@ class Configuration:
         yield from _unknown(job, "mapping", job.mapping, self.mappings)
         yield from _unknown(job, "source", job.source, self.connections)
         yield from _unknown(job, "target", job.target, self.connections)
+        yield from self._response_faults(job)
+        yield from self._skip_outdated_faults(job)
+        if job.watermark is None and not self._is_a_response_job(job):
+            yield (
+                f"job {job.name!r} has no watermark, and is no job's responseJob: it would never "
+                "run; add `watermark` with the field that orders changes in time"
+            )
         for name in job.depends_on:
             yield from _unknown(job, "dependsOn", name, self.jobs)
             # This also rules out circles.
@@ -53,6 +75,40 @@ class Configuration:
                     f"job {job.name!r}: dependsOn {name!r} runs after it; "
                     f"give {name!r} a lower order than {job.order}"
                 )
+
+    def _is_a_response_job(self, job: Job) -> bool:
+        return any(other.response_job == job.name for other in self.jobs.values())
+
+    def _response_faults(self, job: Job) -> Iterator[str]:
+        if job.response_job is None:
+            return
+        yield from _unknown(job, "responseJob", job.response_job, self.jobs)
+        response = self.response_of(job)
+        if response is None:
+            return
+        place = f"job {job.name!r}: responseJob {response.job.name!r}"
+        if response.job.response_job or response.job.action:
+            yield f"{place} has a responseJob or an action itself; leave it out"
+        if response.job.source != job.target or response.job.target != job.source:
+            yield f"{place} must go from {job.target!r} back to {job.source!r}"
+        mapping = self.mappings.get(job.mapping)
+        if mapping and response.mapping.source_entity != mapping.target_entity:
+            yield f"{place} must read {mapping.target_entity!r}, which this job writes"
+
+    def _skip_outdated_faults(self, job: Job) -> Iterator[str]:
+        mapping = self.mappings.get(job.mapping)
+        if job.skip_outdated is None or mapping is None:
+            return
+        place = f"job {job.name!r}: skipOutdated {job.skip_outdated!r}"
+        if job.watermark is None:
+            yield f"{place} needs a watermark, which says how old a change is"
+        elif job.watermark.type is WatermarkType.TOKEN:
+            yield f"{place} needs a watermark that can be compared, and a token cannot"
+        elif not mapping.only_copies(job.watermark.field, job.skip_outdated):
+            yield (
+                f"{place} must be a field to which mapping {mapping.name!r} copies the watermark "
+                f"field {job.watermark.field!r}, with no operation and no resolver on it"
+            )
 
     def summary(self) -> str:
         """Return how much there is of what."""
@@ -64,6 +120,13 @@ class Configuration:
     def mapping_of(self, job: Job) -> Mapping:
         """Return the mapping that `job` runs."""
         return self.mappings[job.mapping]
+
+    def response_of(self, job: Job) -> Response | None:
+        """Return what takes the target's answers to `job` back to its source, if anything does."""
+        response = self.jobs.get(job.response_job or "")
+        if response is None or response.mapping not in self.mappings:
+            return None
+        return Response(response, self.mapping_of(response))
 
 
 def _taken_twice(kind: str, documents: Sequence[Connection | Mapping | Job]) -> Iterator[str]:

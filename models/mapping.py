@@ -195,6 +195,12 @@ class Mapping(Document):
             }
         )
 
+    def only_copies(self, source: str, target: str) -> bool:
+        """Tell whether `target` receives the field `source` as it is."""
+        copied = any((pair.source, pair.target) == (source, target) for pair in self.fields)
+        steps = (*self.operations, *self.resolvers)
+        return copied and all(step.field != target for step in steps)
+
     def source_fields(self) -> tuple[str, ...]:
         """Return every field that a source record should hold, each once."""
         return tuple(dict.fromkeys(self._source_fields()))

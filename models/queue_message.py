@@ -19,12 +19,14 @@ _JsonValue = str | int | float | bool | None
 class JobActionType(StrEnum):
     """What the target is asked to do.
 
+    `INVOKE_ACTION` calls the job's action with the record's keys and fields.
     `TIME_STAMP` says that the source was read up to a point without a change that needs a message:
     it moves the watermark and is never sent.
     """
 
     NEW_UPDATE = "NewUpdate"
     DELETE = "Delete"
+    INVOKE_ACTION = "InvokeAction"
     TIME_STAMP = "TimeStamp"
 
 

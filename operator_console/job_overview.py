@@ -42,7 +42,7 @@ def overview(
 
 
 def _when(job: Job, last_run: datetime | None, now: datetime) -> tuple[Due, datetime | None]:
-    if not job.enabled:
+    if not (job.watermark and job.enabled):
         return Due.NEVER, None
     schedule = job.parsed_schedule()
     if schedule is None:

@@ -39,6 +39,8 @@ class LocalFiles:
 
 def _unknown_type(job: Job) -> str | None:
     """Say what the app only warns of, as the specification asks: such a watermark never moves."""
+    if job.watermark is None:
+        return None
     kind = job.watermark.type
     if WatermarkType.of(kind) is not WatermarkType.UNKNOWN:
         return None

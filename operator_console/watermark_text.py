@@ -43,7 +43,7 @@ def is_ahead(watermark: str, job: Job, now: datetime) -> bool:
 def _kind_of(job: Job | None, text: str) -> WatermarkType:
     if job is None:
         return WatermarkType.UNKNOWN
-    return WatermarkValue.initialize(job.watermark.type, text).type
+    return WatermarkValue.initialize(job.cursor.type, text).type
 
 
 def _from_word(word: str, job: Job | None, kind: WatermarkType, now: datetime) -> str:

@@ -13,11 +13,16 @@ if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
     from azure.data.tables import TableServiceClient
     from azure.servicebus import ServiceBusClient
+    from azure.servicebus.management import ServiceBusAdministrationClient
     from azure.storage.blob import BlobServiceClient
 
 #: Prefixes of app settings, resolved as the Functions host resolves them.
 SERVICE_BUS = "SYNC_SERVICE_BUS"
 STORAGE = "SYNC_STORAGE"
+
+#: Needed by the local emulator only: a connection string and the path of a certificate.
+ADMINISTRATION = "SYNC_SERVICE_BUS_ADMINISTRATION"
+ADMINISTRATION_CERTIFICATE = "SYNC_SERVICE_BUS_ADMINISTRATION_CERTIFICATE"
 
 #: The SDKs' own timeouts are minutes, and a function over its time ends the whole worker.
 _HTTP_OPTIONS = {"connection_timeout": 10, "read_timeout": 30, "retry_total": 3}
@@ -69,6 +74,32 @@ def service_bus_client(
         case Identity() as identity:
             return ServiceBusClient(
                 identity.address, _credential(identity), retry_total=retry_total
+            )
+
+
+def service_bus_administration(
+    environ: Mapping[str, str],
+    **options: Any,  # noqa: ANN401 - the SDK's own
+) -> "ServiceBusAdministrationClient":
+    """Return a client that has not connected yet, for what queues hold.
+
+    On Azure the app's own connection serves. The local emulator has this on a port of its own,
+    behind a certificate of its own, and each has a setting.
+    """
+    from azure.servicebus.management import (  # noqa: PLC0415 - heavy: imported when used
+        ServiceBusAdministrationClient,
+    )
+
+    options = {**_HTTP_OPTIONS, **options}
+    prefix = ADMINISTRATION if environ.get(ADMINISTRATION) else SERVICE_BUS
+    if certificate := environ.get(ADMINISTRATION_CERTIFICATE):
+        options["connection_verify"] = certificate
+    match resolve(environ, prefix, "fullyQualifiedNamespace"):
+        case ConnectionString(text):
+            return ServiceBusAdministrationClient.from_connection_string(text, **options)
+        case Identity() as identity:
+            return ServiceBusAdministrationClient(
+                identity.address, _credential(identity), **options
             )
 
 

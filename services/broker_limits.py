@@ -14,6 +14,9 @@ LARGEST_BODY_BYTES = 192 * 1024
 ERROR_MESSAGE_BYTES = 4_096
 ERROR_STACK_TRACE_BYTES = 16_384
 
+#: A dead letter's reason and description may have 4,096 characters each.
+DEAD_LETTER_TEXT_BYTES = 4_096
+
 _MARK = "…"
 
 

@@ -53,8 +53,14 @@ class InitializationService:
         self._now = now
         self._lock = threading.Lock()
         self._configuration: Configuration | None = None
+        self._refusal = ""
         self._seen: _Fingerprint = {}
         self._looked: datetime | None = None
+
+    @property
+    def refusal(self) -> str:
+        """What is wrong with the newest files; empty where they are the ones in force."""
+        return self._refusal
 
     def ensure_initialized(self) -> Configuration:
         """Return the snapshot, loading it first where there is none.
@@ -93,9 +99,11 @@ class InitializationService:
         elif found != self._seen:
             # Remembered also when it is refused, so that the error is logged once.
             self._seen = found
+            self._refusal = ""
             try:
                 self._configuration, self._seen = self._load(found)
-            except ConfigurationError:
+            except ConfigurationError as error:
+                self._refusal = str(error)
                 _LOGGER.exception("the new configuration is refused; the last good one stays")
             else:
                 _LOGGER.info("a new configuration is in force: %s", self._configuration.summary())

@@ -1,12 +1,17 @@
 """The claim check: a body that is too large for the bus waits in a blob, and its name travels.
 
-The blobs lie in the container `payloads` and outlive the queues' messages.
+The blobs lie in the container `payloads` and outlive the queues' messages. Which of them may go is
+for `services.operation.payload_removal` to say.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import orjson
-from azure.core.exceptions import ResourceNotFoundError
+from azure.core import MatchConditions
+from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
 
 from delivery.errors import UnreadableError
 
@@ -16,6 +21,19 @@ if TYPE_CHECKING:
 PAYLOADS = "payloads"
 
 _PREFIX = b'{"schemaVersion":1,"payloadBlob":'
+
+#: In a blob's metadata: since when no message has been found that refers to it.
+_MARK = "unreferenced"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPayload:
+    """A payload as it was listed; `marked` says when no message was found for it."""
+
+    name: str
+    etag: str
+    written: datetime
+    marked: datetime | None
 
 
 class PayloadService:
@@ -32,7 +50,7 @@ class PayloadService:
     def check_in(self, message_id: str, body: bytes) -> bytes:
         """Put a large body aside; return a reference to it.
 
-        The id is a hash of the content: writing the same body twice changes nothing.
+        The id is a hash of the content: writing the same body twice makes it as if it were new.
         """
         self._container.upload_blob(message_id, body, overwrite=True)
         return orjson.dumps({"schemaVersion": 1, "payloadBlob": message_id})
@@ -41,12 +59,63 @@ class PayloadService:
         """Return the body that was given to `check_in`; raise UnreadableError where it is gone."""
         if not body.startswith(_PREFIX):
             return body
-        try:
-            name = str(orjson.loads(body)["payloadBlob"])
-            return self._container.download_blob(name).readall()
-        except orjson.JSONDecodeError:
+        name = reference_in(body)
+        if name is None:
             msg = "a reference to a payload that is not JSON"
-            raise UnreadableError(msg) from None
+            raise UnreadableError(msg)
+        try:
+            return self._container.download_blob(name).readall()
         except ResourceNotFoundError:
             msg = f"the blob {name!r} is not in the container {PAYLOADS!r} any more"
             raise UnreadableError(msg) from None
+
+    def stored(self) -> Iterator[StoredPayload]:
+        """Yield all payloads, page by page."""
+        for blob in self._container.list_blobs(include=["metadata"]):
+            marked = (blob.metadata or {}).get(_MARK)
+            yield StoredPayload(
+                blob.name,
+                # A listing leaves out the quotation marks, which conditions need.
+                f'"{blob.etag.strip('"')}"',
+                blob.last_modified,
+                None if marked is None else datetime.fromisoformat(marked),
+            )
+
+    def mark(self, payload: StoredPayload, now: datetime) -> bool:
+        """Note that no message refers to it; return false where it was written meanwhile."""
+        return self._set_metadata(payload, {_MARK: now.isoformat()})
+
+    def unmark(self, payload: StoredPayload) -> None:
+        """Take the note back; the payload counts as written now."""
+        if payload.marked is not None:
+            self._set_metadata(payload, {})
+
+    def remove(self, payload: StoredPayload) -> bool:
+        """Delete it as it was listed; return false where it was written meanwhile."""
+        try:
+            self._container.delete_blob(
+                payload.name, etag=payload.etag, match_condition=MatchConditions.IfNotModified
+            )
+        except (ResourceModifiedError, ResourceNotFoundError):
+            return False
+        return True
+
+    def _set_metadata(self, payload: StoredPayload, metadata: dict[str, str]) -> bool:
+        blob = self._container.get_blob_client(payload.name)
+        try:
+            blob.set_blob_metadata(
+                metadata, etag=payload.etag, match_condition=MatchConditions.IfNotModified
+            )
+        except (ResourceModifiedError, ResourceNotFoundError):
+            return False
+        return True
+
+
+def reference_in(body: bytes) -> str | None:
+    """Return the name of the payload that `body` refers to, None where it refers to none."""
+    if not body.startswith(_PREFIX):
+        return None
+    try:
+        return str(orjson.loads(body)["payloadBlob"])
+    except orjson.JSONDecodeError:
+        return None

@@ -1,14 +1,38 @@
 """Valid values for tests; each test names only what matters to it."""
 
+import json
 import uuid
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from devstack.stack import QUEUES
 from models.configuration import Configuration
 from models.connection import Connection
 from models.job import Job
 from models.mapping import Mapping
 from models.queue_message import JobActionType, QueueMessage
-from services.processing.queue_items import Delivery
+from services.processing.delivery import Delivery
+
+NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
+
+
+def a_queues_file(folder: Path, **changes: str | int) -> Path:
+    """Write the app's queues with some properties changed for all of them."""
+    content = json.loads(QUEUES.read_bytes())
+    for queue in content["UserConfig"]["Namespaces"][0]["Queues"]:
+        queue["Properties"].update(changes)
+    path = folder / "servicebus.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def nowhere(port: int) -> dict[str, str]:
+    """Return an app setting BUS for a broker that nobody should find at this port."""
+    return {
+        "BUS": f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=n;"
+        "SharedAccessKey=hunter2;UseDevelopmentEmulator=true;"
+    }
 
 
 def a_connection(**changes: Any) -> Connection:
@@ -70,6 +94,10 @@ def a_delivery(**changes: Any) -> Delivery:
         "body": a_message().to_body(),
         "lock_token": uuid.UUID(int=7),
         "delivery_count": 1,
+        "message_id": "m-1",
+        "content_type": "application/json",
+        "properties": {"JobName": "customers-to-erp", "SourceKey": "D1"},
+        "enqueued": NOW,
         **changes,
     }
     return Delivery(**values)

@@ -5,7 +5,6 @@ mapping, field, operation and remedy, and never quotes a value.
 """
 
 from connectors.fields.compiled import CompiledMapping, MappedRecord, compile_mapping
-from connectors.fields.errors import MappingError
 from connectors.fields.resolvers import (
     CachingLookup,
     Lookup,
@@ -19,7 +18,6 @@ __all__ = [
     "CompiledMapping",
     "Lookup",
     "MappedRecord",
-    "MappingError",
     "Reference",
     "Resolution",
     "compile_mapping",

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from connectors.fields.copying import Copy, copier, encodable
-from connectors.fields.errors import MappingError
 from connectors.fields.keys import KeyReader, key_reader
 from connectors.fields.operations import compile_operations
 from connectors.fields.resolvers import Lookup, Resolution, resolutions, resolve
 from connectors.fields.steps import Step, Values
-from delivery.errors import ConfigurationError
+from delivery.errors import ConfigurationError, MappingError
 from models.mapping import At, Mapping
 
 

@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from connectors.fields.errors import MappingError, Refusal
+from connectors.fields.errors import Refusal
 from connectors.fields.steps import Convert, Values
+from delivery.errors import MappingError
 from models.mapping import KeyType, Mapping
 from models.values import JSON_INTEGERS, to_key, to_value
 

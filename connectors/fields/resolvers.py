@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import models.mapping
-from connectors.fields.errors import MappingError, Refusal
+from connectors.fields.errors import Refusal
 from connectors.fields.keys import normaliser
 from connectors.fields.steps import Convert, Values
+from delivery.errors import MappingError
 from models.mapping import At
 from models.values import Value
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from collections.abc import Mapping as Record
 from typing import Any
 
-from connectors.fields.errors import MappingError, Refusal
+from connectors.fields.errors import Refusal
+from delivery.errors import MappingError
 
 #: The record's values by target field, the key's among them, while operations run.
 type Values = dict[str, Any]

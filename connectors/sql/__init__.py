@@ -1,6 +1,11 @@
 """SQL databases, through SQLAlchemy.
 
-`source` reads changes, `target` writes them, `dialects` knows what the databases do differently.
+`source` reads changes, `lookup` references. `target` writes changes, with the statements of
+`upserts` and `merges`; `responses` reads what the target made of them; `actions` calls routines.
+`tables` and `types` know tables, columns and what these can hold. `engines` connects, and
+`deadlines` lets no call last for ever. `errors` says what a failure means, with the databases' own
+`codes`.
+
 PostgreSQL and SQLite are run in the tests; SQL Server and MySQL are compiled there and never run.
 """
 

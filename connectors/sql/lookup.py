@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from connectors.fields import Reference
-from connectors.sql.errors import column, reflect
+from connectors.sql.tables import column, reflect
 from connectors.sql.types import to_column_value
 from delivery.errors import ConfigurationError
 from models.values import Value
@@ -18,14 +18,15 @@ _KEYS_PER_STATEMENT = 500
 
 
 class SqlLookup:
-    """Finds records of any table; one for one run."""
+    """Finds records of any table; what it knows of the tables' columns, it knows once."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+        self._tables: dict[str, sa.Table] = {}
 
     def find(self, reference: Reference, keys: AbstractSet[Value]) -> Mapping[Value, Any]:
         """Return the wanted value for each key that exists."""
-        table = reflect(self._engine, reference.entity)
+        table = self._table(reference.entity)
         key, wanted = column(table, reference.key), column(table, reference.value)
         given = {_of_column(key, each): each for each in keys}
         found: dict[Value, Any] = {}
@@ -37,6 +38,12 @@ class SqlLookup:
                         raise ConfigurationError(_ambiguous(reference))
                     found[given[held]] = value
         return found
+
+    def _table(self, entity: str) -> sa.Table:
+        table = self._tables.get(entity)
+        if table is None:
+            table = self._tables[entity] = reflect(self._engine, entity)
+        return table
 
 
 def _of_column(key: sa.Column[Any], value: Value) -> Any:  # noqa: ANN401 - the column's type

@@ -11,7 +11,7 @@ from typing import Any, Self, cast
 import sqlalchemy as sa
 
 from connectors.serialization import Serializer, SourceChange
-from connectors.sql.errors import column, reflect
+from connectors.sql.tables import column, reflect
 from connectors.sql.types import readable, to_column_value, to_tracker
 from delivery.errors import ConfigurationError
 from models.deletions import DeletionFlag, Tombstones
@@ -167,7 +167,7 @@ class Reading:
     ) -> None:
         self._engine = engine
         self._mapping = mapping
-        self._cursor = job.watermark
+        self._cursor = job.cursor
         self._serializer = serializer
         self._page_size = page_size
 

@@ -7,8 +7,11 @@ from uuid import UUID
 
 import orjson
 import sqlalchemy as sa
+from sqlalchemy.dialects import mssql
 
 from models.values import from_text, to_value
+
+Columns = tuple[sa.Column[Any], ...]
 
 _KNOWN = {bool, bytes, date, datetime, Decimal, float, int, str, time, UUID}
 
@@ -30,9 +33,37 @@ def readable(source: sa.Column[Any]) -> sa.ColumnElement[Any]:
 
 def writable(target: sa.Column[Any]) -> sa.ColumnElement[Any]:
     """Return the parameter named like the column, which the database casts where we do not know."""
-    if python_type(target) in _KNOWN or isinstance(target.type, sa.JSON):
+    if _is_known(target):
         return sa.bindparam(target.name, type_=target.type)
     return sa.cast(sa.bindparam(target.name, type_=sa.Text), target.type)
+
+
+def comparable(target: sa.Column[Any], dialect: str) -> sa.ColumnElement[Any]:
+    """Return the parameter named like the column, rounded as the column rounds what it is given."""
+    if dialect == "sqlite":  # its columns round nothing, and its casts know no times
+        return writable(target)
+    return sa.cast(writable(target), target.type)
+
+
+def typed_parameter(
+    target: sa.Column[Any], name: str, dialect: sa.Dialect
+) -> tuple[str, sa.BindParameter[Any]]:
+    """Return the parameter as text and as itself, for where the database cannot tell its type.
+
+    Texts and bytes are not cut to the column's length, so that the database refuses long ones.
+    """
+    parameter = sa.bindparam(name, type_=target.type if _is_known(target) else sa.Text())
+    if isinstance(target.type, sa.String):
+        return f":{name}", parameter
+    kind = _UNCUT if python_type(target) is bytes else target.type
+    return f"CAST(:{name} AS {dialect.type_compiler_instance.process(kind)})", parameter
+
+
+_UNCUT = mssql.VARBINARY("max")  # type: ignore[no-untyped-call] # SQLAlchemy's own
+
+
+def _is_known(target: sa.Column[Any]) -> bool:
+    return python_type(target) in _KNOWN or isinstance(target.type, sa.JSON)
 
 
 def to_column_value(target: sa.Column[Any], value: object) -> Any:  # noqa: ANN401 - the column's type

@@ -53,7 +53,8 @@ CREATE TABLE business_partner (
     city           text NOT NULL,
     credit_limit   numeric(15, 2) NOT NULL,
     partner_since  date NOT NULL,
-    is_active      boolean NOT NULL
+    is_active       boolean NOT NULL,
+    crm_modified_at timestamptz
 );
 CREATE TABLE sales_order (
     document_number text PRIMARY KEY,
@@ -61,7 +62,8 @@ CREATE TABLE sales_order (
     document_date   date NOT NULL,
     amount          numeric(15, 2) NOT NULL,
     status          text NOT NULL,
-    note            text
+    note            text,
+    crm_modified_at timestamptz
 );
 """
 
@@ -80,23 +82,24 @@ _PAIRS = (
     (
         """
         SELECT customer_number, name, street, postal_code, city, credit_limit, customer_since,
-               is_active
+               is_active, modified_at
         FROM customer
         """,
         """
         SELECT partner_number, name, street, postal_code, city, credit_limit, partner_since,
-               is_active
+               is_active, crm_modified_at
         FROM business_partner
         """,
     ),
     (
         """
         SELECT order_number, customer_number, ordered_on, amount,
-               (ARRAY['Open', 'Released', 'Shipped'])[status + 1], nullif(trim(note), '')
+               (ARRAY['Open', 'Released', 'Shipped'])[status + 1], nullif(trim(note), ''),
+               modified_at
         FROM customer_order
         """,
         """
-        SELECT document_number, partner_number, document_date, amount, status, note
+        SELECT document_number, partner_number, document_date, amount, status, note, crm_modified_at
         FROM sales_order
         """,
     ),
@@ -122,6 +125,11 @@ class Difference:
         )
 
 
+def create_erp_tables(erp: psycopg.Connection) -> None:
+    """Make an empty ERP of a database."""
+    erp.execute(_ERP)
+
+
 class Databases:
     """The CRM that people change and the ERP that the connector writes."""
 
@@ -132,7 +140,7 @@ class Databases:
     def create_tables(self) -> None:
         """Create both schemas."""
         self._crm.execute(_CRM)
-        self._erp.execute(_ERP)
+        create_erp_tables(self._erp)
 
     def insert_customers(self, first: int, count: int) -> None:
         """Insert `count` customers, numbered from `first`; the same number is the same customer."""

@@ -14,10 +14,13 @@ from devstack.processes import ROOT, StackError
 from devstack.stack import QUEUES, Stack, run_folder
 
 _POLL_SECONDS = 0.25
+_CONFIGURATION = ROOT / "configuration"
 
 
 @contextmanager
-def demo_stack(folder: Path, *, queues: Path = QUEUES) -> Iterator[tuple[Stack, Databases]]:
+def demo_stack(
+    folder: Path, *, queues: Path = QUEUES, configuration: Path = _CONFIGURATION
+) -> Iterator[tuple[Stack, Databases]]:
     """Start everything but the Functions host, with empty tables and the configuration in place."""
     with Stack(folder, queues=queues) as stack:
         for name in ("crm", "erp"):
@@ -26,7 +29,7 @@ def demo_stack(folder: Path, *, queues: Path = QUEUES) -> Iterator[tuple[Stack, 
             "CRM_DATABASE_URL": stack.postgres.sqlalchemy_url("crm"),
             "ERP_DATABASE_URL": stack.postgres.sqlalchemy_url("erp"),
         }
-        stack.azurite.upload("configuration", ROOT / "configuration")
+        stack.azurite.upload("configuration", configuration)
         databases = Databases(stack.postgres.dsn("crm"), stack.postgres.dsn("erp"))
         try:
             databases.create_tables()

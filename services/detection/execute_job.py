@@ -16,9 +16,10 @@ from models.job import Job
 from services.configuration_files import describe_faults
 from services.detection.job_run import JobRun, JobRunner, RunOptions, Sender
 from services.detection.jobs import in_order
-from services.detection.outgoing import OutgoingMessage
 from services.detection.service_bus import ServiceBusService
 from services.initialization import InitializationService
+from services.metrics import MetricsService
+from services.outgoing import OutgoingMessage
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -71,11 +72,13 @@ class ExecuteJobService:
         runner: JobRunner,
         *,
         open_service_bus: Callable[[], ServiceBusService],
+        metrics: MetricsService,
         now: Callable[[], datetime],
     ) -> None:
         self._initialization = initialization
         self._runner = runner
         self._open_service_bus = open_service_bus
+        self._metrics = metrics
         self._now = now
 
     def execute(self, body: bytes) -> Answer:
@@ -109,7 +112,9 @@ class ExecuteJobService:
                 run = self._run(job, dry_run, options)
                 return Answer(200, _counts(run, dry_run=True) | {"messages": dry_run.samples})
             with self._open_service_bus() as service_bus:
-                return Answer(200, _counts(self._run(job, service_bus, options)))
+                run = self._run(job, service_bus, options)
+            self._metrics.changes_detected(job.name, run.detected)
+            return Answer(200, _counts(run))
         except DeliveryError as error:
             _LOGGER.exception("ExecuteJob: job %s failed; its watermark is unchanged", job.name)
             return _refuse(502, f"job {job.name!r} failed; its watermark is unchanged: {error}")

@@ -14,8 +14,8 @@ from models.job import Job
 from models.mapping import Mapping
 from models.queue_message import JobActionType, QueueMessage
 from models.watermark import WatermarkValue
-from services.detection.outgoing import OutgoingMessage
 from services.detection.watermarks import WatermarkService
+from services.outgoing import OutgoingMessage
 
 
 class SourceConnector(Protocol):
@@ -168,7 +168,7 @@ class JobRunner:
     def _start(self, job: Job, options: RunOptions) -> _Progress:
         stored = self._watermarks.get_watermark_by_job_name(job.name).watermark
         given = stored if options.watermark is None else options.watermark
-        watermark = WatermarkValue.initialize(job.watermark.type, given)
+        watermark = WatermarkValue.initialize(job.cursor.type, given)
         if options.is_an_extract:
             return _Progress(watermark, Boundary(watermark.text))
         return _Progress(watermark, self._watermarks.get_boundary(job.name, watermark.text))

@@ -17,10 +17,14 @@ class JobService:
     def get_jobs_to_run(self, configuration: Configuration, now: datetime) -> list[Job]:
         """Return the enabled jobs that are due at `now`, in the order in which they run.
 
-        One query reads when all of them ran last.
+        A job without a watermark reads nothing. One query reads when all ran last.
         """
         rows = self._watermarks.get_all_watermarks()
-        return [job for job in in_order(configuration) if job.enabled and is_due(job, rows, now)]
+        return [
+            job
+            for job in in_order(configuration)
+            if job.watermark and job.enabled and is_due(job, rows, now)
+        ]
 
 
 def in_order(configuration: Configuration) -> list[Job]:

@@ -11,6 +11,8 @@ from services.detection.job_run import JobRunner, RunOptions
 from services.detection.jobs import JobService
 from services.detection.service_bus import ServiceBusService
 from services.initialization import InitializationService
+from services.metrics import MetricsService
+from services.operation.heartbeat import HeartbeatService
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -29,6 +31,8 @@ class ProcessJobsForRetrievalInOrderService:
         runner: JobRunner,
         *,
         open_service_bus: Callable[[], ServiceBusService],
+        metrics: MetricsService,
+        heartbeat: HeartbeatService,
         budget: timedelta,
         now: Callable[[], datetime],
     ) -> None:
@@ -36,6 +40,8 @@ class ProcessJobsForRetrievalInOrderService:
         self._jobs = jobs
         self._runner = runner
         self._open_service_bus = open_service_bus
+        self._metrics = metrics
+        self._heartbeat = heartbeat
         self._budget = budget
         self._now = now
 
@@ -56,6 +62,7 @@ class ProcessJobsForRetrievalInOrderService:
                 share = self._share(start, len(due) - position)
                 if not self._run(job, configuration, service_bus, share):
                     unfinished.add(job.name)
+        self._heartbeat.beat(self._now())
 
     def _share(self, start: datetime, jobs_left: int) -> datetime:
         """Return when the next of the jobs that are left has used up its part of the time left."""
@@ -86,6 +93,7 @@ class ProcessJobsForRetrievalInOrderService:
             service_bus.discard()
             _LOGGER.exception("job %s failed, its watermark is unchanged", job.name)
             return False
+        self._metrics.changes_detected(job.name, run.detected)
         _LOGGER.info(
             "job %s: %d changes detected and sent%s",
             job.name,

@@ -3,17 +3,21 @@
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from delivery.errors import RejectedError
 from models.queues import PROCESSING_QUEUES
-from services.broker_limits import LARGEST_BODY_BYTES, MESSAGES_PER_BATCH
-from services.detection.outgoing import OutgoingMessage
+from services.broker_limits import MESSAGES_PER_BATCH
+from services.outgoing import OutgoingMessage, to_service_bus
 from services.payloads import PayloadService
 
 if TYPE_CHECKING:
-    from azure.servicebus import ServiceBusClient, ServiceBusMessageBatch, ServiceBusSender
+    from azure.servicebus import (
+        ServiceBusClient,
+        ServiceBusMessage,
+        ServiceBusMessageBatch,
+        ServiceBusSender,
+    )
 
     from models.job import Priority
 
@@ -52,10 +56,7 @@ class ServiceBusService:
         if batch is None:
             sender = self._client.get_queue_sender(PROCESSING_QUEUES[message.priority])
             batch = self._batches[message.priority] = _Batch(sender)
-        body = message.body
-        if len(body) > LARGEST_BODY_BYTES:
-            body = self._payloads.check_in(message.message_id, body)
-        batch.add(to_service_bus(message, body), message)
+        batch.add(to_service_bus(message, self._payloads), message)
 
     def flush_batch(self) -> None:
         """Send what has been added; on return, the broker has accepted all of it."""
@@ -76,7 +77,7 @@ class _Batch:
         self._messages: ServiceBusMessageBatch | None = None
         self._count = 0
 
-    def add(self, encoded: ServiceBusMessage, message: OutgoingMessage) -> None:
+    def add(self, encoded: "ServiceBusMessage", message: OutgoingMessage) -> None:
         if self._count == MESSAGES_PER_BATCH:
             self.send()
         try:
@@ -103,7 +104,7 @@ class _Batch:
             self._messages = self._sender.create_message_batch()
         return self._messages
 
-    def _add_alone(self, encoded: ServiceBusMessage, message: OutgoingMessage) -> None:
+    def _add_alone(self, encoded: "ServiceBusMessage", message: OutgoingMessage) -> None:
         try:
             self._open().add_message(encoded)
         except MessageSizeExceededError as error:
@@ -112,14 +113,3 @@ class _Batch:
                 "than the queue takes; shorten the key"
             )
             raise RejectedError(msg) from error
-
-
-def to_service_bus(message: OutgoingMessage, body: bytes) -> ServiceBusMessage:
-    """Return the message as it goes to the broker, with the properties that the mover needs."""
-    return ServiceBusMessage(
-        body,
-        content_type="application/json",
-        message_id=message.message_id,
-        # None of them is ever null: brokers treat a null property differently, some hang on it.
-        application_properties={"JobName": message.job_name, "SourceKey": message.source_key},
-    )

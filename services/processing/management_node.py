@@ -1,12 +1,12 @@
 """The `$management` node of one queue, reached without opening a link to the queue itself.
 
-The SDK offers this only for browsing sessions, so this is the one module that uses private names of
-it; `azure-servicebus` is pinned and a contract test holds the behaviour. Operations: "AMQP in Azure
+The SDK offers this only for browsing sessions, so this module uses private names of it;
+`azure-servicebus` is pinned and a contract test holds the behaviour. Operations: "AMQP in Azure
 Service Bus: request/response-based operations", Microsoft Learn.
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 REQUEST_TIMEOUT = timedelta(seconds=8)
 
 _UPDATE_DISPOSITION = b"com.microsoft:update-disposition"
+_RENEW_LOCK = b"com.microsoft:renew-lock"
 
 
 class ManagementNode:
@@ -37,22 +38,48 @@ class ManagementNode:
         """Give the message back to its queue, with `properties` merged into its own."""
         self._request(
             _UPDATE_DISPOSITION,
+            lock_token,
+            {"disposition-status": "abandoned", "properties-to-modify": dict(properties)},
+        )
+
+    def dead_letter(
+        self,
+        lock_token: uuid.UUID,
+        reason: str,
+        description: str,
+        properties: Mapping[str, str | int],
+    ) -> None:
+        """Move the message to the dead-letter queue, with `properties` merged into its own."""
+        self._request(
+            _UPDATE_DISPOSITION,
+            lock_token,
             {
-                "disposition-status": "abandoned",
-                "lock-tokens": PyamqpTransport.AMQP_ARRAY_VALUE([lock_token]),
+                "disposition-status": "suspended",
+                "deadletter-reason": reason,
+                "deadletter-description": description,
                 "properties-to-modify": dict(properties),
             },
         )
+
+    def renew(self, lock_token: uuid.UUID) -> None:
+        """Let the lock run for its whole duration again, from now on."""
+        self._request(_RENEW_LOCK, lock_token, {}, mgmt_handlers.message_lock_renew_op)
 
     def close(self) -> None:
         """Close the connection."""
         self._handler.close()
 
-    def _request(self, operation: bytes, body: dict[str, Any]) -> None:
+    def _request(
+        self,
+        operation: bytes,
+        lock_token: uuid.UUID,
+        body: dict[str, Any],
+        on_answer: Callable[..., Any] = mgmt_handlers.default,
+    ) -> None:
         self._handler._mgmt_request_response_with_retry(  # noqa: SLF001 - as said above
             operation,
-            body,
-            mgmt_handlers.default,
+            {"lock-tokens": PyamqpTransport.AMQP_ARRAY_VALUE([lock_token]), **body},
+            on_answer,
             keep_alive_associated_link=False,
             timeout=REQUEST_TIMEOUT.total_seconds(),
         )

@@ -2,78 +2,167 @@
 
 import logging
 import traceback
-import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
-from delivery.errors import DeliveryError
+from delivery.errors import DeliveryError, LockLostError, OutdatedError, TransitiveError
+from delivery.retry import GiveUp, Squared, TryAgain
+from models.message_properties import (
+    ERROR_DELIVERY_COUNT,
+    ERROR_MESSAGE,
+    ERROR_STACK_TRACE,
+    ERROR_TIME,
+    ERROR_TYPE,
+    JOB_NAME,
+)
+from models.queues import IGNORED_QUEUE, TRANSITIVE_QUEUES
 from services.broker_limits import ERROR_MESSAGE_BYTES, ERROR_STACK_TRACE_BYTES, cut, cut_front
-from services.processing.execution import ProcessQueueMessageService
+from services.metrics import MetricsService, Outcome
+from services.processing.copies import postponed, set_aside
+from services.processing.delivery import Delivery
+from services.processing.execution import Post, ProcessQueueMessageService
+from services.processing.lock_renewal import Lock
+from services.processing.turns import Postponed, Turns
 
 _LOGGER = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One delivery of one message; `delivery_count` is 1 at the first."""
+class AbortedError(DeliveryError):
+    """All attempts are used up, and the last one ended without a word."""
 
-    queue: str
-    body: bytes
-    lock_token: uuid.UUID
-    delivery_count: int
+    code = "aborted"
 
 
 class Settlement(Protocol):
-    """What the host cannot do for a Python function."""
+    """What the host cannot do for a Python function. Neither method raises."""
 
-    def abandon(self, delivery: Delivery, properties: dict[str, str | int]) -> None:
-        """Give the message back to its queue with `properties` set on it; never raise."""
+    def abandon(self, delivery: Delivery, properties: Mapping[str, str | int]) -> bool:
+        """Give the message back to its queue with `properties` set on it."""
+        ...
+
+    def dead_letter(
+        self, delivery: Delivery, reason: str, text: str, properties: Mapping[str, str | int]
+    ) -> bool:
+        """Move the message to the dead-letter queue."""
+        ...
+
+
+class Locks(Protocol):
+    """Keeps a message's lock while its handler runs."""
+
+    def keep(self, delivery: Delivery) -> AbstractContextManager[Lock]:
+        """Raise LockLostError where the lock is gone already."""
         ...
 
 
 class QueueItemService:
-    """Processes a delivery; a failure is written onto the message before the host sees it."""
+    """Decides what becomes of a delivery. docs/delivery.md has the table."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter a participant of the specification's diagram
         self,
         processing: ProcessQueueMessageService,
-        settlement: Settlement,
         *,
+        locks: Locks,
+        turns: Turns,
+        post: Post,
+        settlement: Settlement,
+        policies: Mapping[str, Squared],
+        metrics: MetricsService,
         now: Callable[[], datetime],
     ) -> None:
         self._processing = processing
+        self._locks = locks
+        self._turns = turns
+        self._post = post
         self._settlement = settlement
+        self._policies = policies
+        self._metrics = metrics
         self._now = now
 
     def execute(self, delivery: Delivery) -> None:
         """Return when the host may complete the message; raise when it must not."""
         try:
-            self._processing.execute(delivery.body)
+            with self._locks.keep(delivery) as lock:
+                outcome = self._attempt(delivery, lock)
+                lock.check()
         except Exception as error:
-            _LOGGER.warning(
-                "%s: delivery %d failed: %s: %s",
-                delivery.queue,
-                delivery.delivery_count,
-                type(error).__name__,
-                error if isinstance(error, DeliveryError) else "see the dead letter's stack trace",
-            )
-            properties = error_properties(error, delivery.delivery_count, self._now())
-            self._settlement.abandon(delivery, properties)
+            self._fail(delivery, error)
             raise
+        if outcome is not None:
+            self._metrics.message_processed(_job_name(delivery), outcome)
+
+    def _attempt(self, delivery: Delivery, lock: Lock) -> Outcome | None:
+        """Return how the attempt ended, None where it did not take place.
+
+        Every copy is sent before the message may be completed: a crash in between doubles it.
+        """
+        try:
+            self._process(delivery, lock)
+        except Postponed as postponement:
+            copy = postponed(delivery, postponement.delay, self._now())
+            self._post.post(delivery.queue, copy)
+            return None
+        except OutdatedError as error:
+            self._post.post(IGNORED_QUEUE, set_aside(delivery, error))
+            return Outcome.IGNORED
+        except TransitiveError as error:
+            self._post.post(TRANSITIVE_QUEUES[delivery.queue], set_aside(delivery, error))
+            return Outcome.TRANSITIVE
+        return Outcome.SUCCESS
+
+    def _process(self, delivery: Delivery, lock: Lock) -> None:
+        if delivery.attempt > self._policies[delivery.queue].max_attempts:
+            msg = (
+                f"attempt {delivery.attempt - 1} ended without a word: the worker died, or the "
+                "function overran its time; look for that in the log before you resubmit it"
+            )
+            raise AbortedError(msg)
+        work = self._processing.read(delivery.body)
+        self._turns.wait(delivery, lock)
+        self._processing.apply(work, self._turns.at(work.job.target, delivery))
+
+    def _fail(self, delivery: Delivery, error: Exception) -> None:
+        """Write the failure onto the message, which goes back or to the dead letters."""
+        job_name = _job_name(delivery)
+        self._metrics.message_processed(job_name, Outcome.FAILED)
+        _LOGGER.warning(
+            "%s: job %s: attempt %d failed: %s: %s",
+            delivery.queue,
+            job_name,
+            delivery.attempt,
+            type(error).__name__,
+            error if isinstance(error, DeliveryError) else "see the message's ErrorStackTrace",
+        )
+        if isinstance(error, LockLostError):
+            return  # there is nothing left to settle
+        properties = error_properties(error, delivery.attempt, self._now())
+        match self._policies[delivery.queue].decide(error, delivery.attempt):
+            case TryAgain():
+                self._settlement.abandon(delivery, properties)
+            case GiveUp(reason):
+                text = str(properties[ERROR_MESSAGE])
+                if self._settlement.dead_letter(delivery, reason, text, properties):
+                    self._metrics.message_dead_lettered(job_name, reason)
 
 
-def error_properties(error: Exception, delivery_count: int, now: datetime) -> dict[str, str | int]:
+def error_properties(error: Exception, attempt: int, now: datetime) -> dict[str, str | int]:
     """Describe `error` within the broker's limits.
 
     The stack trace holds frames only: the texts of causes may quote people's data.
     """
     stack = "".join(traceback.format_tb(error.__traceback__))
     return {
-        "ErrorMessage": cut(str(error) or type(error).__name__, ERROR_MESSAGE_BYTES),
-        "ErrorType": type(error).__name__,
-        "ErrorStackTrace": cut_front(stack, ERROR_STACK_TRACE_BYTES),
-        "ErrorTime": now.isoformat(),
-        "ErrorDeliveryCount": delivery_count,
+        ERROR_MESSAGE: cut(str(error) or type(error).__name__, ERROR_MESSAGE_BYTES),
+        ERROR_TYPE: type(error).__name__,
+        ERROR_STACK_TRACE: cut_front(stack, ERROR_STACK_TRACE_BYTES),
+        ERROR_TIME: now.isoformat(),
+        ERROR_DELIVERY_COUNT: attempt,
     }
+
+
+def _job_name(delivery: Delivery) -> str:
+    """Return the job that the message says it is of; it stands there even on one with no body."""
+    name = delivery.properties.get(JOB_NAME)
+    return name if isinstance(name, str) else ""

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from connectors.sql import SqlConnector
 from delivery.errors import UnavailableError
 from services.detection.job_run import JobRun, JobRunner, RunOptions
-from services.detection.outgoing import OutgoingMessage
 from services.detection.watermarks import WatermarkService
+from services.outgoing import OutgoingMessage
 from tests.builders import a_configuration, a_job
 from tests.fakes import MemoryBlobs, MemoryTable
 

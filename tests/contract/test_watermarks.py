@@ -13,8 +13,9 @@ from azure.storage.blob import BlobServiceClient
 from devstack.azurite import Azurite
 from models.boundary import Boundary
 from services.detection.watermarks import StoredWatermark, WatermarkService
+from tests.builders import NOW
 from tests.contract.table_pages import EmptyFirstPage, Refusing
-from tests.fakes import NOW, MemoryBlobs, MemoryTable
+from tests.fakes import MemoryBlobs, MemoryTable
 
 JOB = "customers-to-erp"
 KEY = AzureNamedKeyCredential("account", "a2V5")

@@ -5,7 +5,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -15,11 +14,12 @@ from azure.servicebus import ServiceBusReceivedMessage, ServiceBusSubQueue
 from composition import Composition
 from devstack.demo.databases import Databases
 from devstack.demo.scenario import demo_stack, wait_until_equal
-from devstack.processes import ROOT, kill
+from devstack.processes import kill
 from devstack.stack import Stack, run_folder
 from models.watermark import WatermarkType, WatermarkValue
 from services.azure_access import service_bus_client
 from services.detection.watermarks import StoredWatermark
+from tests.builders import a_queues_file
 
 CHANGES = 2_000
 
@@ -30,17 +30,11 @@ pytestmark = pytest.mark.integration
 def scene() -> Iterator[tuple[Stack, Databases]]:
     with (
         run_folder("test") as folder,
-        demo_stack(folder, queues=_with_short_locks(folder)) as (stack, databases),
+        # So long a killed host holds its messages.
+        demo_stack(folder, queues=a_queues_file(folder, LockDuration="PT5S")) as (stack, databases),
     ):
+        stack.settings = {**stack.settings, "SYNC_BACKOFF_UNIT_MS": "10"}
         yield stack, databases
-
-
-def _with_short_locks(folder: Path) -> Path:
-    """Write the app's queues with locks of 5 s: so long a killed host holds its messages."""
-    path = folder / "servicebus.json"
-    queues = (ROOT / "servicebus.json").read_text(encoding="utf-8")
-    path.write_text(queues.replace('"LockDuration": "PT5M"', '"LockDuration": "PT5S"'), "utf-8")
-    return path
 
 
 def test_inserts_and_updates_reach_the_target_value_by_value(

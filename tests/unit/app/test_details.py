@@ -13,10 +13,11 @@ from models.job import Priority
 from models.values import from_text, to_key, to_value
 from services.azure_access import ConnectionString, Identity, resolve
 from services.broker_limits import cut, cut_front
-from services.detection.outgoing import OutgoingMessage
-from services.detection.service_bus import to_service_bus
 from services.detection.watermarks import job_name_of, row_key
+from services.outgoing import OutgoingMessage, to_service_bus
+from services.payloads import PayloadService
 from tests.builders import a_message
+from tests.fakes import MemoryBlobs
 
 TYPED = st.one_of(
     st.decimals(allow_nan=False, allow_infinity=False, places=6),
@@ -85,10 +86,11 @@ def test_every_job_name_becomes_a_row_key_and_back(name: str) -> None:
 
 
 def test_a_message_carries_what_the_mover_needs() -> None:
-    message = to_service_bus(OutgoingMessage.of(a_message(), Priority.LOW), b"body")
+    payloads = PayloadService(MemoryBlobs())  # type: ignore[arg-type] # the fake's few methods
+    message = to_service_bus(OutgoingMessage.of(a_message(), Priority.LOW), payloads)
     assert message.application_properties == {"JobName": "customers-to-erp", "SourceKey": "D1"}
     assert message.content_type == "application/json"
-    assert b"".join(message.body) == b"body"
+    assert b"".join(message.body) == a_message().to_body()
 
 
 @pytest.mark.parametrize(

@@ -14,18 +14,19 @@ from models.queue_message import JobActionType, QueueMessage
 from services.broker_limits import LARGEST_BODY_BYTES
 from services.detection.job_run import JobRunner
 from services.detection.jobs import JobService
-from services.detection.outgoing import OutgoingMessage
 from services.detection.retrieval import ProcessJobsForRetrievalInOrderService
 from services.detection.service_bus import ServiceBusService
 from services.detection.watermarks import StoredWatermark, WatermarkService
+from services.operation.heartbeat import HeartbeatService
+from services.outgoing import OutgoingMessage
 from services.payloads import PayloadService
-from tests.builders import a_configuration, a_job, a_message
+from tests.builders import NOW, a_configuration, a_job, a_message
 from tests.fakes import (
-    NOW,
     Clock,
     FixedInitialization,
     ListSource,
     MemoryBlobs,
+    MemoryMetrics,
     MemoryServiceBus,
     MemoryTable,
 )
@@ -54,11 +55,15 @@ class Detection:
         self.watermarks = WatermarkService(self.table, MemoryBlobs())  # type: ignore[arg-type] # the fakes' few methods
         self.bus = MemoryServiceBus()
         self.payloads = MemoryBlobs()
+        self.metrics = MemoryMetrics()
+        self.heartbeat = HeartbeatService(self.table)  # type: ignore[arg-type] # as above
         self._service = ProcessJobsForRetrievalInOrderService(
             FixedInitialization(configuration or a_configuration()),  # type: ignore[arg-type] # as above
             JobService(self.watermarks),
             JobRunner(self.watermarks, source_of=lambda connection: sources[connection.name]),
             open_service_bus=lambda: ServiceBusService(self.bus, PayloadService(self.payloads)),  # type: ignore[arg-type] # as above
+            metrics=self.metrics.service,
+            heartbeat=self.heartbeat,
             budget=timedelta(minutes=5),
             now=clock or Clock(),
         )

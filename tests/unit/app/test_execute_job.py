@@ -16,6 +16,7 @@ from tests.fakes import (
     FixedInitialization,
     ListSource,
     MemoryBlobs,
+    MemoryMetrics,
     MemoryServiceBus,
     MemoryTable,
 )
@@ -31,11 +32,13 @@ class Scene:
     ) -> None:
         self.bus = MemoryServiceBus()
         self.payloads = MemoryBlobs()
+        self.metrics = MemoryMetrics()
         self.watermarks = WatermarkService(MemoryTable(), MemoryBlobs())  # type: ignore[arg-type] # the fakes' few methods
         self._service = ExecuteJobService(
             FixedInitialization(configuration or a_configuration()),  # type: ignore[arg-type] # as above
             JobRunner(self.watermarks, source_of=lambda _: source),
             open_service_bus=lambda: ServiceBusService(self.bus, PayloadService(self.payloads)),  # type: ignore[arg-type] # as above
+            metrics=self.metrics.service,
             now=clock or Clock(),
         )
 

@@ -28,7 +28,14 @@ def _app_in_a_fresh_process(statement: str) -> str:
 
 
 def test_importing_the_app_needs_no_setting_and_loads_no_heavy_library() -> None:
-    heavy = ("azure.identity", "azure.storage.blob", "psycopg", "cryptography")
+    heavy = (
+        "azure.identity",
+        "azure.monitor",
+        "azure.storage.blob",
+        "cryptography",
+        "opentelemetry.sdk",
+        "psycopg",
+    )
     loaded = _app_in_a_fresh_process("print(*sys.modules)").split()
     assert not set(heavy) & set(loaded)
 
@@ -38,6 +45,8 @@ def test_the_functions_have_the_names_of_the_specification() -> None:
     assert _app_in_a_fresh_process(statement).split() == [
         "GetChanges",
         "ExecuteJob",
+        "GetHealth",
+        "RunMaintenance",
         "ProcessHighQueueItems",
         "ProcessNormalQueueItems",
         "ProcessLowQueueItems",

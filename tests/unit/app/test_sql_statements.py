@@ -1,4 +1,4 @@
-"""The statements for databases that are not run here: they compile, with bound parameters."""
+"""What reads databases that are not run here: it compiles, with bound parameters."""
 
 from datetime import UTC, datetime
 
@@ -8,8 +8,6 @@ from pydantic import TypeAdapter
 from sqlalchemy.dialects import mssql, mysql, postgresql, sqlite
 
 from connectors.sql.source import Names, Stream
-from connectors.sql.target import Write
-from delivery.errors import ConfigurationError
 from models.filter import Filter
 from models.watermark import Cursor, WatermarkType, WatermarkValue
 
@@ -59,12 +57,6 @@ def test_the_others_page_by_comparing_tuples(dialect: str) -> None:
     statement = page(dialect)
     assert "(customer.modified_at, customer.number) > (" in statement
     assert statement.count("LIMIT") == 1
-
-
-@pytest.mark.parametrize("dialect", ["mysql", "mssql"])
-def test_a_database_that_can_only_be_read_is_refused_as_a_target(dialect: str) -> None:
-    with pytest.raises(ConfigurationError, match=f"'{dialect}' can be read only"):
-        Write.upsert(dialect, TABLE, ["number"], ["name"])
 
 
 def test_row_versions_travel_as_text_that_compares_in_their_order() -> None:

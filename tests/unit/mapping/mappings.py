@@ -5,7 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from connectors.fields import MappedRecord, MappingError, compile_mapping
+from connectors.fields import MappedRecord, compile_mapping
+from delivery.errors import MappingError
 from models.mapping import Mapping
 from models.values import to_value
 from tests.builders import a_mapping

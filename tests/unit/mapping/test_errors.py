@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from connectors.fields import MappingError, compile_mapping
-from delivery.errors import RejectedError
+from connectors.fields import compile_mapping
+from delivery.errors import MappingError, UnprocessableError
 from tests.unit.mapping.mappings import a_step
 
 SECRET = "Erika-Mustermann"  # noqa: S105 - a person, not a password
@@ -62,5 +62,5 @@ def test_a_key_that_is_refused_is_not_shown(kind: str) -> None:
 
 
 def test_a_mapping_error_is_permanent_and_has_its_own_code() -> None:
-    assert issubclass(MappingError, RejectedError)
+    assert issubclass(MappingError, UnprocessableError)
     assert MappingError.code == "mapping"

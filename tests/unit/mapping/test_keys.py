@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from connectors.fields import MappedRecord, MappingError, compile_mapping
+from connectors.fields import MappedRecord, compile_mapping
+from delivery.errors import MappingError
 from tests.builders import a_mapping
 
 

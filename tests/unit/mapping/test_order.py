@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from connectors.fields import MappingError, compile_mapping
+from connectors.fields import compile_mapping
+from delivery.errors import MappingError
 from tests.builders import a_mapping
 from tests.unit.mapping.mappings import a_step, changed, mapped
 

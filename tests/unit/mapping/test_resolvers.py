@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 from connectors.fields import (
     CachingLookup,
-    MappingError,
     Reference,
     compile_mapping,
     resolutions,
 )
-from delivery.errors import ConfigurationError, UnavailableError
+from delivery.errors import ConfigurationError, MappingError, UnavailableError
 from models.mapping import At
 from models.values import Value
 from tests.unit.mapping.mappings import a_step

@@ -20,7 +20,8 @@ from operator_console.publishing import digest
 from operator_console.settings import Settings
 from operator_console.storage import Storage, translated
 from services.detection.watermarks import WatermarkService
-from tests.fakes import NOW, MemoryBlobs, MemoryTable
+from tests.builders import NOW
+from tests.fakes import MemoryBlobs, MemoryTable
 
 ADDRESS = "https://account.invalid"
 
@@ -87,14 +88,14 @@ class MemoryContainer(MemoryBlobs):
         self._write(f"+{name}")
         super().upload_blob(name, content, overwrite=overwrite)
 
-    def delete_blob(self, name: str) -> None:
+    def delete_blob(self, name: str, **options: Any) -> None:
         self._write(f"-{name}")
-        super().delete_blob(name)
+        super().delete_blob(name, **options)
 
-    def list_blobs(self, *, name_starts_with: str) -> list[SimpleNamespace]:
+    def list_blobs(self, *, name_starts_with: str = "", **options: Any) -> list[SimpleNamespace]:
         if not self.created:
             raise MissingError(_CONTAINER)
-        found = super().list_blobs(name_starts_with=name_starts_with)
+        found = super().list_blobs(name_starts_with=name_starts_with, **options)
         for blob in found:
             md5 = None if blob.name in self.in_blocks else bytearray(digest(self.blobs[blob.name]))
             blob.content_settings = SimpleNamespace(content_md5=md5)
@@ -122,9 +123,11 @@ class MissingTable(MemoryTable):
         self._check()
         super().upsert_entity(entity, mode)
 
-    def query_entities(self, query: str) -> Iterator[TableEntity]:
+    def query_entities(
+        self, query: str, parameters: dict[str, Any] | None = None
+    ) -> Iterator[TableEntity]:
         self._check()
-        return super().query_entities(query)
+        return super().query_entities(query, parameters)
 
     def _check(self) -> None:
         if not self.created:

@@ -4,8 +4,7 @@ from typing import Any
 import pytest
 
 from operator_console.watermark_text import to_watermark
-from tests.builders import a_job
-from tests.fakes import NOW
+from tests.builders import NOW, a_job
 from tests.unit.operator_console.fakes import JOB, Account, MemoryContainer, MissingTable, files
 
 HOUR_BEFORE_MIDNIGHT = datetime(2026, 11, 30, 23, 30, tzinfo=UTC)

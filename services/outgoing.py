@@ -2,8 +2,13 @@
 
 from typing import NamedTuple, Self
 
+from azure.servicebus import ServiceBusMessage
+
 from models.job import Priority
+from models.message_properties import JOB_NAME, SOURCE_KEY
 from models.queue_message import QueueMessage, message_id
+from services.broker_limits import LARGEST_BODY_BYTES
+from services.payloads import PayloadService
 
 _HASH_DIGITS = 16
 
@@ -35,3 +40,17 @@ class OutgoingMessage(NamedTuple):
     def content_hash(self) -> int:
         """64 bits that tell changes of one cursor value apart: key and content are in it."""
         return int(self.message_id[:_HASH_DIGITS], 16)
+
+
+def to_service_bus(message: OutgoingMessage, payloads: PayloadService) -> ServiceBusMessage:
+    """Return the message as it goes to the broker, a large body by claim check."""
+    body = message.body
+    if len(body) > LARGEST_BODY_BYTES:
+        body = payloads.check_in(message.message_id, body)
+    return ServiceBusMessage(
+        body,
+        content_type="application/json",
+        message_id=message.message_id,
+        # None of them is ever null: brokers treat a null property differently, some hang on it.
+        application_properties={JOB_NAME: message.job_name, SOURCE_KEY: message.source_key},
+    )

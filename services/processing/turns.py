@@ -1,0 +1,96 @@
+"""When a delivery gets its turn: now, after a wait on its thread, or later as a scheduled copy.
+
+Threads are what all jobs of an instance share, so at most half of them may wait, or be with a
+target that does not answer. Whoever comes beyond that is put off.
+"""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from threading import BoundedSemaphore
+
+from delivery.errors import UnavailableError
+from delivery.retry import Squared
+from services.processing.delivery import Delivery
+from services.processing.lock_renewal import Lock
+
+#: The longest wait inside an invocation, in units of the backoff: of 4, 9, 16, 25, 36 … the first
+#: four.
+_LONGEST_WAIT_UNITS = 30
+
+
+class Postponed(Exception):  # noqa: N818 - no error: it says that the attempt did not take place
+    """The delivery's turn has not come; its message goes back for `delay`."""
+
+    def __init__(self, delay: timedelta) -> None:
+        super().__init__(f"put off for {delay}")
+        self.delay = delay
+
+
+class Turns:
+    """Gives out the turns of one instance; safe for several threads."""
+
+    def __init__(self, policies: Mapping[str, Squared], *, threads: int) -> None:
+        self._policies = policies
+        self._places = BoundedSemaphore(max(1, threads // 2))
+        self._silent: set[str] = set()
+
+    def wait(self, delivery: Delivery, lock: Lock) -> None:
+        """Let the backoff of a redelivery pass; the first delivery of a copy has waited already.
+
+        Raise Postponed where that would hold a thread for too long, or too many of them. What may
+        have ended a worker never waits inside: all that waited beside it would end with it again.
+        """
+        if delivery.delivery_count == 1:
+            return
+        policy = self._policies[delivery.queue]
+        delay = policy.wait_before(delivery.attempt)
+        if delivery.is_suspect:
+            raise Postponed(delay * (1 + _spread(delivery.message_id)))
+        if delay > policy.unit * _LONGEST_WAIT_UNITS:
+            raise Postponed(delay)
+        with self._place(delay):
+            lock.wait(delay)
+
+    @contextmanager
+    def at(self, target: str, delivery: Delivery) -> Iterator[None]:
+        """Bracket the call of a target; raise Postponed where too many wait for its answers."""
+        if target not in self._silent:
+            with self._listening(target):
+                yield
+            return
+        # Later and later: a long queue for a target that is down must not go round and round.
+        tries = delivery.attempt + delivery.postponements + 1
+        with (
+            self._place(self._policies[delivery.queue].wait_before(tries)),
+            self._listening(target),
+        ):
+            yield
+
+    @contextmanager
+    def _place(self, delay: timedelta) -> Iterator[None]:
+        if not self._places.acquire(blocking=False):
+            raise Postponed(delay)
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    @contextmanager
+    def _listening(self, target: str) -> Iterator[None]:
+        try:
+            yield
+        except UnavailableError:
+            self._silent.add(target)
+            raise
+        except Exception:
+            # A refusal is an answer.
+            self._silent.discard(target)
+            raise
+        self._silent.discard(target)
+
+
+def _spread(message_id: str) -> float:
+    """Return a part of 1: the same for one message, different ones for several."""
+    return zlib.crc32(message_id.encode(errors="replace")) / 2**32

@@ -1,0 +1,110 @@
+"""`DeletionService` on the fake table and on Azurite's tables."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from azure.core.exceptions import ResourceModifiedError
+from azure.data.tables import TableServiceClient
+
+from delivery.errors import ConfigurationError, UnavailableError
+from devstack.azurite import Azurite
+from models.queue_message import JobActionType, QueueMessage
+from services.processing.deletions import DELETIONS, KEPT_FOR, DeletionService
+from tests.builders import a_job, a_message
+from tests.fakes import MemoryTable
+
+JOB = a_job(skipOutdated="crm_modified_at")
+
+
+def at(minute: int, key: str = "D1", **changes: Any) -> QueueMessage:
+    tracker = f"2026-11-30T10:{minute:02}:00+00:00"
+    return a_message(source_key=key, change_tracker=tracker, **changes)
+
+
+class DeletionContract:
+    def test_what_was_never_deleted_has_no_later_deletion(self, service: DeletionService) -> None:
+        assert service.later_than(JOB, at(1)) is None
+
+    @pytest.mark.parametrize(("change", "found"), [(4, at(5).change_tracker), (5, None), (6, None)])
+    def test_only_a_strictly_later_deletion_counts(
+        self, service: DeletionService, change: int, found: str | None
+    ) -> None:
+        service.note(JOB, at(5))
+        assert service.later_than(JOB, at(change)) == found
+
+    @pytest.mark.parametrize("minutes", [(5, 7), (7, 5), (7, 7)])
+    def test_the_latest_deletion_is_kept_whatever_the_order(
+        self, service: DeletionService, minutes: tuple[int, int]
+    ) -> None:
+        for minute in minutes:
+            service.note(JOB, at(minute))
+        assert service.later_than(JOB, at(6)) == at(7).change_tracker
+
+    def test_deletions_noted_at_once_leave_the_latest(self, service: DeletionService) -> None:
+        def note(minute: int) -> None:
+            # A race that is lost again and again is told, and the message comes again.
+            for _ in range(20):
+                with suppress(UnavailableError):
+                    service.note(JOB, at(minute))
+                    return
+
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(note, range(10, 26)))
+        assert service.later_than(JOB, at(24)) == at(25).change_tracker
+
+    def test_records_and_jobs_are_kept_apart(self, service: DeletionService) -> None:
+        service.note(JOB, at(5, "A/B#?\\ü\n"))
+        assert service.later_than(JOB, at(4, "A/B#?\\ü")) is None
+        assert service.later_than(a_job(name="other"), at(4, "A/B#?\\ü\n")) is None
+        assert service.later_than(JOB, at(4, "A/B#?\\ü\n")) is not None
+
+    def test_what_no_message_can_be_older_than_is_forgotten(self, service: DeletionService) -> None:
+        for number in range(3):
+            service.note(JOB, at(5, f"D{number}"))
+        now = datetime.now(UTC)
+        assert service.forget_old(now) == 0
+        assert service.forget_old(now + KEPT_FOR + timedelta(minutes=1)) == 3
+        assert service.later_than(JOB, at(4, "D0")) is None
+
+    def test_a_cursor_that_does_not_fit_its_type_is_named(self, service: DeletionService) -> None:
+        service.note(JOB, a_message(action=JobActionType.DELETE, change_tracker="0x01"))
+        with pytest.raises(ConfigurationError, match=r"customers-to-erp.*watermark type datetime"):
+            service.later_than(JOB, at(1))
+
+
+class TestOnTheFake(DeletionContract):
+    @pytest.fixture
+    def service(self) -> DeletionService:
+        return DeletionService(MemoryTable())  # type: ignore[arg-type] # the fake's few methods
+
+
+@pytest.mark.integration
+class TestOnAzurite(DeletionContract):
+    @pytest.fixture
+    def service(self, azurite: Azurite) -> Iterator[DeletionService]:
+        tables = TableServiceClient.from_connection_string(azurite.connection_string())
+        with tables, tables.get_table_client(DELETIONS) as table:
+            service = DeletionService(table)
+            service.prepare_storage()
+            service.prepare_storage()  # a second instance may start at the same time
+            yield service
+            for row in table.list_entities():
+                table.delete_entity(row["PartitionKey"], row["RowKey"])
+
+
+class RestlessTable(MemoryTable):
+    """A table in which somebody else is always faster."""
+
+    def update_entity(self, *_: Any, **__: Any) -> None:
+        raise ResourceModifiedError
+
+
+def test_a_race_that_is_lost_again_and_again_is_told() -> None:
+    service = DeletionService(RestlessTable())  # type: ignore[arg-type] # as above
+    service.note(JOB, at(1))
+    with pytest.raises(UnavailableError, match="kept writing"):
+        service.note(JOB, at(2))

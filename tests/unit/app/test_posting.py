@@ -1,0 +1,88 @@
+"""Many threads post, one sends; each hears what became of its own message."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from azure.servicebus import ServiceBusMessage
+
+from delivery.errors import RejectedError, UnavailableError
+from services.processing.posting import PostingService
+from tests.fakes import MemoryServiceBus
+
+
+def a_posting(bus: MemoryServiceBus) -> PostingService:
+    return PostingService(lambda: bus)  # type: ignore[arg-type, return-value] # the fake's few methods
+
+
+def test_what_many_threads_post_arrives_once_each_in_its_queue() -> None:
+    bus = MemoryServiceBus()
+    posting = a_posting(bus)
+    with ThreadPoolExecutor(16) as threads:
+        posts = [
+            threads.submit(posting.post, queue, ServiceBusMessage(f"{queue}-{n}".encode()))
+            for n in range(300)
+            for queue in ("sbqnormal", "sbqignored")
+        ]
+        for post in posts:
+            post.result()
+    posting.close()
+    for queue in ("sbqnormal", "sbqignored"):
+        assert sorted(bus.bodies(queue)) == sorted(f"{queue}-{n}".encode() for n in range(300))
+    assert bus.closed
+
+
+def test_a_broken_link_is_opened_again_once() -> None:
+    bus = MemoryServiceBus()
+    bus.failures = 1
+    posting = a_posting(bus)
+    posting.post("sbqnormal", ServiceBusMessage(b"1"))
+    posting.close()
+    assert bus.bodies("sbqnormal") == [b"1"]
+
+
+def test_a_broker_that_is_away_is_told_to_whoever_posts_and_the_next_post_tries_again() -> None:
+    bus = MemoryServiceBus()
+    bus.failures = 2
+    posting = a_posting(bus)
+    with pytest.raises(UnavailableError, match="sbqnormal: the broker could not be reached"):
+        posting.post("sbqnormal", ServiceBusMessage(b"1"))
+    posting.post("sbqnormal", ServiceBusMessage(b"2"))
+    posting.close()
+    assert bus.bodies("sbqnormal") == [b"2"]
+
+
+def test_a_client_that_cannot_be_made_is_told_too() -> None:
+    def refuse() -> MemoryServiceBus:
+        msg = "no such setting"
+        raise ValueError(msg)
+
+    posting = PostingService(refuse)  # type: ignore[arg-type] # as above
+    with pytest.raises(UnavailableError, match="no such setting"):
+        posting.post("sbqnormal", ServiceBusMessage(b"1"))
+    posting.close()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ServiceBusMessage(b"x" * 300_000),
+        lambda: ServiceBusMessage(b"x", application_properties={"n": 2**70}),
+    ],
+    ids=["too large", "not encodable"],
+)
+def test_what_never_can_be_sent_is_refused_and_stops_no_neighbour(
+    make: Callable[[], ServiceBusMessage],
+) -> None:
+    bus = MemoryServiceBus()
+    posting = a_posting(bus)
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(posting.post, "sbqnormal", ServiceBusMessage(b"1"))
+        bad = threads.submit(posting.post, "sbqnormal", make())
+        last = threads.submit(posting.post, "sbqnormal", ServiceBusMessage(b"2"))
+        first.result()
+        last.result()
+        with pytest.raises(RejectedError, match="a message cannot be sent"):
+            bad.result()
+    posting.close()
+    assert sorted(bus.bodies("sbqnormal")) == [b"1", b"2"]
