@@ -38,7 +38,7 @@ from services.operation.health import HealthService
 from services.operation.heartbeat import HeartbeatService
 from services.operation.maintenance import MaintenanceService
 from services.operation.metric_export import APPLICATION_INSIGHTS, open_meter
-from services.operation.payload_removal import PayloadRemovalService
+from services.operation.payload_removal import PayloadRemovalService, longest_life
 from services.operation.queue_depth import QueueDepthService
 from services.payloads import PAYLOADS, PayloadService
 from services.processing.deletions import DELETIONS, DeletionService
@@ -186,11 +186,18 @@ class Composition:
 
     @cached_property
     def _maintenance(self) -> MaintenanceService:
+        payloads = PayloadRemovalService(
+            self._payloads, self._open_without_retries, lambda: self.queues, now=_now
+        )
         return MaintenanceService(
-            ExpiryService(self._open_without_retries, SIDE_QUEUES, now=_now),
-            PayloadRemovalService(
-                self._payloads, self._open_without_retries, lambda: self.queues, now=_now
-            ),
+            {
+                # First, because a message that is gone refers to no payload.
+                "expiry": ExpiryService(self._open_without_retries, SIDE_QUEUES, now=_now).execute,
+                "removal of payloads": payloads.execute,
+                "removal of notes of deletions": lambda: self._deletions.forget_old(
+                    _now() - longest_life(self.queues)
+                ),
+            }
         )
 
     @cached_property

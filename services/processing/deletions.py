@@ -8,7 +8,7 @@ or the target deletes after the upsert. See docs/decisions/0007-deletions-are-re
 
 import hashlib
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from azure.core import MatchConditions
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from azure.data.tables import TableClient
 
 DELETIONS = "deletions"
-
-#: Longer than a message lives in its queue and then in a side queue.
-KEPT_FOR = timedelta(days=30)
 
 _ATTEMPTS = 5
 _PARTITION_DIGITS = 2
@@ -61,9 +58,8 @@ class DeletionService:
             return str(noted["ChangeTracker"])
         return None
 
-    def forget_old(self, now: datetime) -> int:
-        """Remove what no message can be older than any more; return how much that was."""
-        until = now - KEPT_FOR
+    def forget_old(self, until: datetime) -> int:
+        """Remove what was noted before `until`; return how much that was."""
         old = self._table.query_entities("Timestamp lt @until", parameters={"until": until})
         count = 0
         for row in old:

@@ -4,12 +4,11 @@ from datetime import timedelta
 import pytest
 from azure.servicebus import ServiceBusMessageState, ServiceBusSubQueue
 
+from delivery.errors import ConfigurationError
 from models.queues import IGNORED_QUEUE, SIDE_QUEUES
 from services.operation.expiry import ExpiryService
 from services.operation.maintenance import MaintenanceService
-from services.operation.payload_removal import PayloadRemovalService
-from services.payloads import PayloadService
-from tests.fakes import Clock, MemoryBlobs
+from tests.fakes import Clock
 from tests.memory_queues import MemoryQueues
 
 TRANSITIVE = "sbqtransitivenormal"
@@ -107,16 +106,18 @@ def test_a_queue_that_hangs_is_left_after_its_share_of_the_time(
     )
 
 
-def test_payloads_that_cannot_be_judged_do_not_fail_the_function(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    scene = Scene()
-    removal = PayloadRemovalService(
-        PayloadService(MemoryBlobs(scene.clock)),  # type: ignore[arg-type] # as above
-        scene.queues.open,  # type: ignore[arg-type] # as above
-        dict,
-        now=scene.clock,
-    )
-    MaintenanceService(scene.expiry, removal).execute()
-    assert "payloads: none was removed" in caplog.text
-    assert "KeyError" in caplog.text
+def test_a_chore_that_fails_is_named_and_stops_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[str] = []
+
+    def fail() -> None:
+        raise KeyError
+
+    def tell() -> None:
+        msg = "the app setting SYNC_STORAGE is missing"
+        raise ConfigurationError(msg)
+
+    chores = {"one": fail, "two": tell, "three": lambda: done.append("three")}
+    MaintenanceService(chores).execute()
+    assert done == ["three"]
+    assert "one: not done, and tried again tomorrow: KeyError" in caplog.text
+    assert "two: not done, and tried again tomorrow: the app setting SYNC_STORAGE" in caplog.text
