@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from connectors.sql import SqlConnector
 from delivery.errors import ConfigurationError
 from delivery.retry import Squared
+from models import settings
 from models.configuration import Configuration
 from models.connection import Connection
 from models.queues import PROCESSING_QUEUES, SIDE_QUEUES, QueueProperties, read_queues
@@ -216,7 +217,9 @@ class Composition:
     def _queue_items(self) -> QueueItemService:
         post = PostingService(self._open_without_retries)
         policies = {
-            name: Squared(self._backoff_unit, self.queues[name].max_delivery_count)
+            name: Squared(
+                settings.backoff_unit(self._environ), self.queues[name].max_delivery_count
+            )
             for name in PROCESSING_QUEUES.values()
         }
         return QueueItemService(
@@ -228,7 +231,7 @@ class Composition:
                 target_of=self.connector,
             ),
             locks=self._locks,
-            turns=Turns(policies, threads=self._threads),
+            turns=Turns(policies, threads=settings.threads(self._environ)),
             post=post,
             settlement=SettlementService(
                 ManagementThread("settlement", self._open_without_retries)
@@ -261,23 +264,6 @@ class Composition:
             )
             raise ConfigurationError(msg) from error
 
-    @property
-    def _backoff_unit(self) -> timedelta:
-        """The unit of the squared backoff: a second, but in tests and demonstrations."""
-        text = self._environ.get("SYNC_BACKOFF_UNIT_MS") or "1000"
-        if not (text.isascii() and text.isdigit() and int(text)):
-            msg = (
-                f"the app setting SYNC_BACKOFF_UNIT_MS is {text!r}; write a whole number of "
-                "milliseconds, 1000 where nothing else is wanted"
-            )
-            raise ConfigurationError(msg)
-        return timedelta(milliseconds=int(text))
-
-    @property
-    def _threads(self) -> int:
-        """How many functions run at once at most."""
-        return int(self._environ.get("PYTHON_THREADPOOL_THREAD_COUNT") or _DEFAULT_THREADS)
-
     def _open_without_retries(self) -> "ServiceBusClient":
         return service_bus_client(self._environ, retry_total=0)
 
@@ -298,11 +284,10 @@ class Composition:
             )
             raise ConfigurationError(msg)
         # A function holds one connection at a time.
-        return SqlConnector.from_url(connection.name, url, pool_size=self._threads)
+        return SqlConnector.from_url(
+            connection.name, url, pool_size=settings.threads(self._environ)
+        )
 
-
-#: What the Functions worker uses at most where PYTHON_THREADPOOL_THREAD_COUNT is not set.
-_DEFAULT_THREADS = 32
 
 _QUEUES_FILE = Path(__file__).with_name("servicebus.json")
 

@@ -102,7 +102,7 @@ class Configuration:
         place = f"job {job.name!r}: skipOutdated {job.skip_outdated!r}"
         if job.watermark is None:
             yield f"{place} needs a watermark, which says how old a change is"
-        elif job.watermark.type is WatermarkType.TOKEN:
+        elif WatermarkType.of(job.watermark.type) is WatermarkType.TOKEN:
             yield f"{place} needs a watermark that can be compared, and a token cannot"
         elif not mapping.only_copies(job.watermark.field, job.skip_outdated):
             yield (

@@ -75,6 +75,30 @@ def a_configuration(*jobs: Job) -> Configuration:
     )
 
 
+def a_configuration_with_a_response() -> Configuration:
+    """Partners get a number in the ERP, which `numbers-to-crm` takes back, at high priority."""
+    numbers = a_mapping(
+        name="numbers",
+        sourceEntity="partner",
+        targetEntity="customer",
+        keys=[{"source": "partner_number", "target": "number"}],
+        fields=[{"source": "erp_number", "target": "erp_number"}],
+    )
+    response = a_job(
+        name="numbers-to-crm",
+        mapping="numbers",
+        source="erp",
+        target="crm",
+        priority="high",
+        watermark=None,
+    )
+    return Configuration.of(
+        [a_connection(), a_connection(name="erp", url="${ERP_DATABASE_URL}")],
+        [a_mapping(), numbers],
+        [a_job(responseJob="numbers-to-crm"), response],
+    )
+
+
 def a_message(**changes: Any) -> QueueMessage:
     values = {
         "job_name": "customers-to-erp",

@@ -92,6 +92,10 @@ class ExecuteJobService:
         if job is None:
             known = ", ".join(job.name for job in in_order(configuration)) or "none"
             return _refuse(404, f"there is no job {request.job!r}; there are {known}")
+        if job.watermark is None:
+            return _refuse(
+                409, f"job {job.name!r} takes responses and reads nothing; run the job it answers"
+            )
         if not (job.enabled or request.force):
             return _refuse(
                 409, f'job {job.name!r} is disabled; send "force": true to run it all the same'

@@ -10,7 +10,7 @@ from services.detection.job_run import JobRunner
 from services.detection.service_bus import ServiceBusService
 from services.detection.watermarks import StoredWatermark, WatermarkService
 from services.payloads import PayloadService
-from tests.builders import a_configuration, a_job
+from tests.builders import a_configuration, a_configuration_with_a_response, a_job
 from tests.fakes import (
     Clock,
     FixedInitialization,
@@ -115,6 +115,12 @@ def test_a_disabled_job_is_refused_and_can_be_forced() -> None:
     assert answer.status == 409
     assert '"force": true' in answer.content["errors"][0]
     assert scene.post(job=JOB, force=True).content["sent"] == 1
+
+
+def test_a_job_that_only_takes_responses_has_nothing_to_run() -> None:
+    scene = Scene(ListSource([]), a_configuration_with_a_response())
+    answer = scene.post(job="numbers-to-crm", force=True)
+    assert (answer.status, len(answer.content["errors"])) == (409, 1)
 
 
 def test_an_unknown_job_is_answered_with_those_that_there_are() -> None:

@@ -4,12 +4,15 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 
 import pytest
 
+from delivery.errors import DeliveryError
 from devstack.processes import ROOT
-from models.queues import PROCESSING_QUEUES
+from models.queues import PROCESSING_QUEUES, SIDE_QUEUES
+from services.processing.queue_items import AbortedError
 
 FOLDERS = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
 
@@ -62,7 +65,7 @@ def test_no_installed_package_hides_a_folder_of_ours(folder: str) -> None:
 def test_every_queue_is_declared() -> None:
     [namespace] = _json("servicebus.json")["UserConfig"]["Namespaces"]
     declared = {queue["Name"]: queue["Properties"] for queue in namespace["Queues"]}
-    assert set(PROCESSING_QUEUES.values()) <= set(declared)
+    assert {*PROCESSING_QUEUES.values(), *SIDE_QUEUES} == set(declared)
     # Duplicate detection would silently swallow resets, resubmissions and scheduled copies.
     assert not any(properties["RequiresDuplicateDetection"] for properties in declared.values())
 
@@ -70,7 +73,13 @@ def test_every_queue_is_declared() -> None:
 def test_every_setting_that_the_app_names_is_in_the_example() -> None:
     example = set(_json("local.settings.json.example")["Values"])
     sources = [
-        ROOT / name for name in ("function_app.py", "composition.py", "services/azure_access.py")
+        ROOT / name
+        for name in (
+            "function_app.py",
+            "composition.py",
+            "models/settings.py",
+            "services/azure_access.py",
+        )
     ]
     named = {
         name
@@ -92,6 +101,22 @@ def test_what_the_app_needs_is_pinned() -> None:
         lines = (ROOT / name).read_text("utf-8").splitlines()
         loose = [line for line in lines if line and line[0] not in "#-" and "==" not in line]
         assert loose == []
+
+
+def test_every_error_has_a_code_of_its_own_and_a_row_in_the_table() -> None:
+    errors = list(_below(DeliveryError))
+    assert AbortedError in errors
+    codes = [error.code for error in errors]
+    assert len(set(codes)) == len(codes)
+    table = (ROOT / "docs" / "delivery.md").read_text("utf-8")
+    named = {error for error in errors if f"`{error.__name__}` (`{error.code}`)" in table}
+    assert {error for error in errors if not error.__subclasses__()} <= named
+
+
+def _below(error: type[DeliveryError]) -> Iterator[type[DeliveryError]]:
+    for below in error.__subclasses__():
+        yield below
+        yield from _below(below)
 
 
 def _json(name: str) -> dict:  # type: ignore[type-arg] # files of several shapes

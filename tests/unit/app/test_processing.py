@@ -31,10 +31,9 @@ from services.processing.turns import Turns
 from tests.builders import (
     NOW,
     a_configuration,
-    a_connection,
+    a_configuration_with_a_response,
     a_delivery,
     a_job,
-    a_mapping,
     a_message,
 )
 from tests.fakes import (
@@ -390,32 +389,9 @@ def test_a_claim_check_is_redeemed(stage: Stage) -> None:
     assert stage.target.records == {"D1": large}
 
 
-RESPONSE_MAPPING = a_mapping(
-    name="numbers",
-    sourceEntity="partner",
-    targetEntity="customer",
-    keys=[{"source": "partner_number", "target": "number"}],
-    fields=[{"source": "erp_number", "target": "erp_number"}],
-)
-RESPONSE_JOB = a_job(
-    name="numbers-to-crm",
-    mapping="numbers",
-    source="erp",
-    target="crm",
-    priority="high",
-    watermark=None,
-)
-
-
 @pytest.fixture
 def answering() -> Stage:
-    return Stage(
-        Configuration.of(
-            [a_connection(), a_connection(name="erp", url="${ERP_DATABASE_URL}")],
-            [a_mapping(), RESPONSE_MAPPING],
-            [a_job(responseJob="numbers-to-crm"), RESPONSE_JOB],
-        )
-    )
+    return Stage(a_configuration_with_a_response())
 
 
 def test_a_message_without_the_target_s_key_is_answered_at_the_response_job_s_priority(
