@@ -46,6 +46,7 @@ from services.processing.deletions import DELETIONS, DeletionService
 from services.processing.execution import ProcessQueueMessageService
 from services.processing.lock_renewal import LockRenewalService
 from services.processing.management_thread import ManagementThread
+from services.processing.original_properties import OriginalPropertiesService
 from services.processing.posting import PostingService
 from services.processing.queue_items import QueueItemService
 from services.processing.settlement import SettlementService
@@ -203,7 +204,7 @@ class Composition:
 
     @cached_property
     def _deletions(self) -> DeletionService:
-        return DeletionService(table_client(self._environ).get_table_client(DELETIONS))
+        return DeletionService(table_client(self._environ).get_table_client(DELETIONS), now=_now)
 
     @cached_property
     def _payloads(self) -> PayloadService:
@@ -216,6 +217,7 @@ class Composition:
     @cached_property
     def _queue_items(self) -> QueueItemService:
         post = PostingService(self._open_without_retries)
+        settling = ManagementThread("settlement", self._open_without_retries)
         policies = {
             name: Squared(
                 settings.backoff_unit(self._environ), self.queues[name].max_delivery_count
@@ -233,9 +235,8 @@ class Composition:
             locks=self._locks,
             turns=Turns(policies, threads=settings.threads(self._environ)),
             post=post,
-            settlement=SettlementService(
-                ManagementThread("settlement", self._open_without_retries)
-            ),
+            originals=OriginalPropertiesService(settling),
+            settlement=SettlementService(settling),
             policies=policies,
             metrics=self.metrics,
             now=_now,

@@ -106,5 +106,6 @@ def _process(priority: Priority, message: func.ServiceBusMessage) -> None:
             properties=message.application_properties or {},
             enqueued=message.enqueued_time_utc,
             expires=message.expires_at_utc,
+            sequence_number=message.sequence_number,
         )
     )

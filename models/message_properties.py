@@ -15,6 +15,29 @@ ERROR_TIME = "ErrorTime"
 #: The number of the attempt that failed, counted over all copies of the message.
 ERROR_DELIVERY_COUNT = "ErrorDeliveryCount"
 
+#: On dead letters, written by the broker.
+DEAD_LETTER_REASON = "DeadLetterReason"
+DEAD_LETTER_ERROR_DESCRIPTION = "DeadLetterErrorDescription"
+
 #: On scheduled copies: the attempts before this copy, and how often it was put off.
 CARRIED_ATTEMPTS = "CarriedAttempts"
 POSTPONEMENTS = "Postponements"
+
+#: What tells of failures and attempts; a message that starts anew goes without.
+ERROR_PROPERTIES = frozenset(
+    {
+        ORIGINAL_QUEUE,
+        ERROR_MESSAGE,
+        ERROR_TYPE,
+        ERROR_STACK_TRACE,
+        ERROR_TIME,
+        ERROR_DELIVERY_COUNT,
+        DEAD_LETTER_REASON,
+        DEAD_LETTER_ERROR_DESCRIPTION,
+        CARRIED_ATTEMPTS,
+        POSTPONEMENTS,
+    }
+)
+
+#: All of ours: strings, and numbers of 32 bits. Everything else somebody else put onto a message.
+OUR_PROPERTIES = ERROR_PROPERTIES | {JOB_NAME, SOURCE_KEY}

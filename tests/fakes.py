@@ -24,6 +24,7 @@ from models.job import Job
 from models.mapping import Mapping
 from models.queue_message import QueueMessage
 from models.watermark import WatermarkValue
+from services.amqp_properties import TypedValue
 from services.metrics import MetricsService
 from services.operation.metric_export import meter_of
 from services.processing.delivery import Delivery
@@ -106,6 +107,16 @@ class RecordingSettlement:
         return not self.locks_are_lost
 
 
+class FixedOriginals:
+    """Knows the types of these properties, of whatever message."""
+
+    def __init__(self) -> None:
+        self.typed: dict[str, TypedValue] = {}
+
+    def foreign(self, _delivery: Delivery) -> dict[str, TypedValue]:
+        return self.typed
+
+
 class TimedLock(Lock):
     """A lock whose waits move a clock instead of taking time."""
 
@@ -155,6 +166,7 @@ class MemoryTable:
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str], TableEntity] = {}
         self.queries = 0
+        self.reads = 0
         self._writes = 0
 
     def create_table(self) -> None:
@@ -162,6 +174,7 @@ class MemoryTable:
             raise ResourceExistsError
 
     def get_entity(self, partition: str, row: str) -> TableEntity:
+        self.reads += 1
         try:
             return self.rows[partition, row]
         except KeyError:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from azure.servicebus import ServiceBusMessage
@@ -18,6 +19,7 @@ from models.message_properties import (
     POSTPONEMENTS,
 )
 from models.values import JSON_INTEGERS
+from services.amqp_properties import TypedValue
 from services.broker_limits import ERROR_MESSAGE_BYTES, cut
 from services.processing.delivery import Delivery
 
@@ -29,18 +31,30 @@ _SHORTEST_LIFE = timedelta(seconds=1)
 #: AMQP counts a life in milliseconds with 32 bits; a longer one is left to the queue.
 _LONGEST_LIFE = timedelta(milliseconds=2**32 - 1)
 
+_NOTHING: Mapping[str, TypedValue] = MappingProxyType({})
 
-def set_aside(delivery: Delivery, error: DeliveryError) -> ServiceBusMessage:
-    """Return the copy for a side queue, with the reason and the way back on it."""
+
+def set_aside(
+    delivery: Delivery, error: DeliveryError, typed: Mapping[str, TypedValue] = _NOTHING
+) -> ServiceBusMessage:
+    """Return the copy for a side queue, with the reason and the way back on it.
+
+    `typed` are properties of which more is known than the host told.
+    """
     why = {
         ORIGINAL_QUEUE: delivery.queue,
         ERROR_MESSAGE: cut(str(error), ERROR_MESSAGE_BYTES),
         ERROR_TYPE: type(error).__name__,
     }
-    return _copy(delivery, delivery.message_id, why)
+    return _copy(delivery, delivery.message_id, {**typed, **why})
 
 
-def postponed(delivery: Delivery, delay: timedelta, now: datetime) -> ServiceBusMessage:
+def postponed(
+    delivery: Delivery,
+    delay: timedelta,
+    now: datetime,
+    typed: Mapping[str, TypedValue] = _NOTHING,
+) -> ServiceBusMessage:
     """Return the copy that comes back to the same queue after `delay`.
 
     This attempt did not take place, so it is not counted. The copy keeps what is left of the
@@ -51,7 +65,7 @@ def postponed(delivery: Delivery, delay: timedelta, now: datetime) -> ServiceBus
         POSTPONEMENTS: delivery.postponements + 1,
     }
     origin = f"{delivery.message_id}/{delivery.attempt}/{delivery.postponements}"
-    copy = _copy(delivery, hashlib.sha256(origin.encode()).hexdigest(), carried)
+    copy = _copy(delivery, hashlib.sha256(origin.encode()).hexdigest(), {**typed, **carried})
     due = now + delay
     copy.scheduled_enqueue_time_utc = due
     if delivery.expires is not None and delivery.expires - due < _LONGEST_LIFE:
@@ -60,7 +74,7 @@ def postponed(delivery: Delivery, delay: timedelta, now: datetime) -> ServiceBus
 
 
 def _copy(
-    delivery: Delivery, message_id: str, changes: Mapping[str, str | int]
+    delivery: Delivery, message_id: str, changes: Mapping[str, str | int | TypedValue]
 ) -> ServiceBusMessage:
     properties: dict[str | bytes, Any] = {
         name: _carried(value) for name, value in delivery.properties.items() if value is not None

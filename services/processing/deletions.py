@@ -1,14 +1,20 @@
 """Remembers what was deleted, so that an older change that comes late does not bring it back.
 
 A row that is gone cannot say how new it was. So a deletion is noted, in the Azure table
-`deletions`, *before* the target deletes; and an upsert looks for a later deletion *after* it has
+`deletions`, before the target deletes; and an upsert looks for a later deletion after it has
 written. Then the row is gone in the end, whichever comes first: either the upsert finds the note,
-or the target deletes after the upsert. See docs/decisions/0007-deletions-are-remembered.md.
+or the target deletes after the upsert.
+
+Jobs that have deleted nothing for a month are spared most looks: an instance asks for a job's last
+note once in `_KNOWN_FOR`, and the target deletes no sooner than `_DELAY` after the note, when every
+instance has heard that there is one.
+See docs/decisions/0007-deletions-are-remembered.md.
 """
 
 import hashlib
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from azure.core import MatchConditions
@@ -25,35 +31,51 @@ if TYPE_CHECKING:
 
 DELETIONS = "deletions"
 
+#: For so long an instance relies on what it has read about a job's last note.
+_KNOWN_FOR = timedelta(seconds=1)
+
+#: Much longer than that, because the clocks of two instances differ.
+_DELAY = timedelta(seconds=5)
+
 _ATTEMPTS = 5
 _PARTITION_DIGITS = 2
+_JOBS_WITH_NOTES = "jobs"
 
 
 class DeletionService:
     """Notes deletions by job and record. The table holds hashes and times, and nobody's data."""
 
-    def __init__(self, table: "TableClient") -> None:
+    def __init__(self, table: "TableClient", *, now: Callable[[], datetime]) -> None:
         self._table = table
+        self._now = now
+        #: By job: whether anything was ever noted, and as of when that is known.
+        self._known: dict[str, tuple[bool, datetime]] = {}
 
     def prepare_storage(self) -> None:
         """Create what a new storage account lacks."""
         with suppress(ResourceExistsError):
             self._table.create_table()
 
-    def note(self, job: Job, message: QueueMessage) -> None:
-        """Note the deletion that `message` is, unless a later one is noted already."""
+    def note(self, job: Job, message: QueueMessage) -> timedelta:
+        """Note the deletion that `message` is, unless a later one is noted already.
+
+        Return how long the target must still wait with it.
+        """
         for _ in range(_ATTEMPTS):
-            noted = self._find(job, message)
+            noted = self._find(*_place(job, message))
             if noted and not _is_after(job, message.change_tracker, noted["ChangeTracker"]):
-                return
-            if self._write({**_keys(job, message), "ChangeTracker": message.change_tracker}, noted):
-                return
+                noted_at: datetime = noted["NotedAt"]
+                return max(noted_at + _DELAY - self._now(), timedelta())
+            if self._write(job, message, noted):
+                return _DELAY
         msg = f"table {DELETIONS!r}: others kept writing the row of this record; it is tried again"
         raise UnavailableError(msg)
 
     def later_than(self, job: Job, message: QueueMessage) -> str | None:
         """Return the change tracker of a deletion newer than `message`, None without one."""
-        noted = self._find(job, message)
+        if not self._has_notes(job):
+            return None
+        noted = self._find(*_place(job, message))
         if noted and _is_after(job, noted["ChangeTracker"], message.change_tracker):
             return str(noted["ChangeTracker"])
         return None
@@ -68,15 +90,35 @@ class DeletionService:
                 count += 1
         return count
 
-    def _find(self, job: Job, message: QueueMessage) -> Any:  # noqa: ANN401 - the SDK's entity, with its etag
-        keys = _keys(job, message)
+    def _has_notes(self, job: Job) -> bool:
+        now = self._now()
+        has, read = self._known.get(job.name, (False, None))
+        if read is None or now - read >= _KNOWN_FOR:
+            has = self._find(_JOBS_WITH_NOTES, _digest(job.name)) is not None
+            # As of before the request: it must not seem newer than it is.
+            self._known[job.name] = (has, now)
+        return has
+
+    def _find(self, partition: str, row: str) -> Any:  # noqa: ANN401 - the SDK's entity, with its etag
         try:
-            return self._table.get_entity(keys["PartitionKey"], keys["RowKey"])
+            return self._table.get_entity(partition, row)
         except ResourceNotFoundError:
             return None
 
-    def _write(self, row: dict[str, str], noted: Any) -> bool:  # noqa: ANN401 - as above
-        """Write unless somebody else has since `noted` was read."""
+    def _write(self, job: Job, message: QueueMessage, noted: Any) -> bool:  # noqa: ANN401 - as above
+        """Write unless somebody else has since `noted` was read.
+
+        First that there is a note, then the note: whoever is interrupted in between starts again.
+        """
+        there_is_one = {"PartitionKey": _JOBS_WITH_NOTES, "RowKey": _digest(job.name)}
+        self._table.upsert_entity(there_is_one, mode=UpdateMode.MERGE)
+        partition, key = _place(job, message)
+        row = {
+            "PartitionKey": partition,
+            "RowKey": key,
+            "ChangeTracker": message.change_tracker,
+            "NotedAt": self._now(),
+        }
         try:
             if noted is None:
                 self._table.create_entity(row)
@@ -92,9 +134,13 @@ class DeletionService:
         return True
 
 
-def _keys(job: Job, message: QueueMessage) -> dict[str, str]:
-    digest = hashlib.sha256(f"{job.name}\n{message.source_key}".encode()).hexdigest()
-    return {"PartitionKey": digest[:_PARTITION_DIGITS], "RowKey": digest}
+def _place(job: Job, message: QueueMessage) -> tuple[str, str]:
+    digest = _digest(f"{job.name}\n{message.source_key}")
+    return digest[:_PARTITION_DIGITS], digest
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _is_after(job: Job, one: str, other: str) -> bool:

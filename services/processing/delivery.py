@@ -21,6 +21,7 @@ class Delivery:
     properties: Mapping[str, object] = field(default_factory=dict)
     enqueued: datetime | None = None
     expires: datetime | None = None
+    sequence_number: int | None = None
 
     @property
     def attempt(self) -> int:

@@ -16,6 +16,7 @@ from services.initialization import InitializationService
 from services.outgoing import OutgoingMessage, to_service_bus
 from services.payloads import PayloadService
 from services.processing.deletions import DeletionService
+from services.processing.turns import Postponed
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusMessage
@@ -101,8 +102,11 @@ class ProcessQueueMessageService:
     def apply(self, work: Work, turn: AbstractContextManager[None]) -> None:
         """Let the target do it, within `turn`; returning means that it has.
 
+        Raise Postponed where it is too early for that.
+
         A response goes out whenever the message lacks what the response job would write back.
         """
+        self._note_deletion(work)
         response = work.response
         with turn:
             answer = self._call_target(work, response)
@@ -122,8 +126,6 @@ class ProcessQueueMessageService:
                     self._delete_again(message, mapping, job, target)
                 return answer
             case JobActionType.DELETE:
-                if job.skip_outdated:
-                    self._deletions.note(job, message)
                 target.delete(message, mapping, job)
             case JobActionType.INVOKE_ACTION:
                 target.invoke_action(message, job)
@@ -132,6 +134,13 @@ class ProcessQueueMessageService:
             case _ as never:
                 assert_never(never)
         return None
+
+    def _note_deletion(self, work: Work) -> None:
+        """Note a deletion, for those who come late; raise Postponed until all can know of it."""
+        if work.message.action is JobActionType.DELETE and work.job.skip_outdated:
+            wait = self._deletions.note(work.job, work.message)
+            if wait:
+                raise Postponed(wait)
 
     def _delete_again(
         self, message: QueueMessage, mapping: Mapping, job: Job, target: TargetConnector

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from azure.servicebus._common import mgmt_handlers
 from azure.servicebus._transport._pyamqp_transport import PyamqpTransport
 
+from services.amqp_properties import sequence_number
+
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusClient
 
@@ -21,10 +23,14 @@ REQUEST_TIMEOUT = timedelta(seconds=8)
 
 _UPDATE_DISPOSITION = b"com.microsoft:update-disposition"
 _RENEW_LOCK = b"com.microsoft:renew-lock"
+_PEEK = b"com.microsoft:peek-message"
+
+#: What a peek answers where nothing is left from the number on.
+_NO_CONTENT = 204
 
 
 class ManagementNode:
-    """Sends requests by lock token, one token each. Belongs to one thread.
+    """Sends requests about one message each. Belongs to one thread.
 
     `client` must have been made with `retry_total=0`: who calls decides about a second attempt.
     Every method raises `azure.servicebus.exceptions.ServiceBusError`, of which
@@ -36,7 +42,7 @@ class ManagementNode:
 
     def abandon(self, lock_token: uuid.UUID, properties: Mapping[str, str | int]) -> None:
         """Give the message back to its queue, with `properties` merged into its own."""
-        self._request(
+        self._request_by_token(
             _UPDATE_DISPOSITION,
             lock_token,
             {"disposition-status": "abandoned", "properties-to-modify": dict(properties)},
@@ -50,7 +56,7 @@ class ManagementNode:
         properties: Mapping[str, str | int],
     ) -> None:
         """Move the message to the dead-letter queue, with `properties` merged into its own."""
-        self._request(
+        self._request_by_token(
             _UPDATE_DISPOSITION,
             lock_token,
             {
@@ -63,23 +69,53 @@ class ManagementNode:
 
     def renew(self, lock_token: uuid.UUID) -> None:
         """Let the lock run for its whole duration again, from now on."""
-        self._request(_RENEW_LOCK, lock_token, {}, mgmt_handlers.message_lock_renew_op)
+        self._request_by_token(_RENEW_LOCK, lock_token, {}, mgmt_handlers.message_lock_renew_op)
+
+    def peek_encoded(self, number: int) -> bytes | None:
+        """Return the message with this sequence number as it is encoded, None where it is gone.
+
+        It may be locked, by whomever: "Message browsing", Microsoft Learn.
+        """
+        body = {
+            "from-sequence-number": PyamqpTransport.AMQP_LONG_VALUE(number),
+            "message-count": 1,
+        }
+        encoded: bytes | None = self._request(_PEEK, body, _peeked)
+        # The broker answers with the next one where this one is gone.
+        if encoded is None or sequence_number(encoded) != number:
+            return None
+        return encoded
 
     def close(self) -> None:
         """Close the connection."""
         self._handler.close()
 
-    def _request(
+    def _request_by_token(
         self,
         operation: bytes,
         lock_token: uuid.UUID,
         body: dict[str, Any],
         on_answer: Callable[..., Any] = mgmt_handlers.default,
     ) -> None:
-        self._handler._mgmt_request_response_with_retry(  # noqa: SLF001 - as said above
+        tokens = PyamqpTransport.AMQP_ARRAY_VALUE([lock_token])
+        self._request(operation, {"lock-tokens": tokens, **body}, on_answer)
+
+    def _request(
+        self, operation: bytes, body: dict[str, Any], on_answer: Callable[..., Any]
+    ) -> Any:  # noqa: ANN401 - each operation has an answer of its own
+        return self._handler._mgmt_request_response_with_retry(  # noqa: SLF001 - as said above
             operation,
-            {"lock-tokens": PyamqpTransport.AMQP_ARRAY_VALUE([lock_token]), **body},
+            body,
             on_answer,
             keep_alive_associated_link=False,
             timeout=REQUEST_TIMEOUT.total_seconds(),
         )
+
+
+def _peeked(status_code: int, *answered: Any, **transport: Any) -> bytes | None:  # noqa: ANN401 - the SDK's own
+    """Take the message's bytes from an answer; the SDK's own function would decode them."""
+    if status_code == _NO_CONTENT:
+        return None
+    answer = mgmt_handlers.default(status_code, *answered, **transport)  # type: ignore[no-untyped-call]
+    encoded: bytes = answer[b"messages"][0][b"message"]
+    return encoded

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 #: For two requests and a new connection, and for those that stand before ours.
 _PATIENCE = timedelta(seconds=30)
 
-_Operation = Callable[[ManagementNode], None]
-
 
 class ManagementThread:
     """Runs operations one after the other. Renewing and settling have a thread each.
@@ -33,12 +31,12 @@ class ManagementThread:
     ) -> None:
         self._thread = OwnedThread(name, lambda: _Nodes(open_client), limit=patience)
 
-    def run(self, queue: str, operation: _Operation) -> None:
+    def run[Answer](self, queue: str, operation: Callable[[ManagementNode], Answer]) -> Answer:
         """Do `operation` on the queue's node; on a new one where the first attempt fails.
 
         Raise MessageLockLostError where the lock is gone, or whatever the second attempt raises.
         """
-        self._thread.run(lambda nodes: nodes.run(queue, operation))
+        return self._thread.run(lambda nodes: nodes.run(queue, operation))
 
     def close(self) -> None:
         """Close the connections."""
@@ -52,24 +50,24 @@ class _Nodes:
         self._open_client = open_client
         self._open: dict[str, ManagementNode] = {}
 
-    def run(self, queue: str, operation: _Operation) -> None:
+    def run[Answer](self, queue: str, operation: Callable[[ManagementNode], Answer]) -> Answer:
         try:
-            self._attempt(queue, operation)
+            return self._attempt(queue, operation)
         except MessageLockLostError:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, a new connection may help
             # The broker detaches idle links; the next request on one fails for good.
-            self._attempt(queue, operation)
+            return self._attempt(queue, operation)
 
     def close(self) -> None:
         while self._open:
             self._open.popitem()[1].close()
 
-    def _attempt(self, queue: str, operation: _Operation) -> None:
+    def _attempt[Answer](self, queue: str, operation: Callable[[ManagementNode], Answer]) -> Answer:
         if queue not in self._open:
             self._open[queue] = ManagementNode(self._open_client(), queue)
         try:
-            operation(self._open[queue])
+            return operation(self._open[queue])
         except MessageLockLostError:
             raise
         except Exception:

@@ -18,6 +18,7 @@ from models.message_properties import (
     JOB_NAME,
 )
 from models.queues import IGNORED_QUEUE, TRANSITIVE_QUEUES
+from services.amqp_properties import TypedValue
 from services.broker_limits import ERROR_MESSAGE_BYTES, ERROR_STACK_TRACE_BYTES, cut, cut_front
 from services.metrics import MetricsService, Outcome
 from services.processing.copies import postponed, set_aside
@@ -49,6 +50,17 @@ class Settlement(Protocol):
         ...
 
 
+class OriginalProperties(Protocol):
+    """What the host does not hand over."""
+
+    def foreign(self, delivery: Delivery) -> Mapping[str, TypedValue]:
+        """Return the properties that are not ours with their types; empty where there are none.
+
+        It does not raise.
+        """
+        ...
+
+
 class Locks(Protocol):
     """Keeps a message's lock while its handler runs."""
 
@@ -67,6 +79,7 @@ class QueueItemService:
         locks: Locks,
         turns: Turns,
         post: Post,
+        originals: OriginalProperties,
         settlement: Settlement,
         policies: Mapping[str, Squared],
         metrics: MetricsService,
@@ -76,6 +89,7 @@ class QueueItemService:
         self._locks = locks
         self._turns = turns
         self._post = post
+        self._originals = originals
         self._settlement = settlement
         self._policies = policies
         self._metrics = metrics
@@ -101,16 +115,20 @@ class QueueItemService:
         try:
             self._process(delivery, lock)
         except Postponed as postponement:
-            copy = postponed(delivery, postponement.delay, self._now())
+            typed = self._originals.foreign(delivery)
+            copy = postponed(delivery, postponement.delay, self._now(), typed)
             self._post.post(delivery.queue, copy)
             return None
         except OutdatedError as error:
-            self._post.post(IGNORED_QUEUE, set_aside(delivery, error))
+            self._set_aside(IGNORED_QUEUE, delivery, error)
             return Outcome.IGNORED
         except TransitiveError as error:
-            self._post.post(TRANSITIVE_QUEUES[delivery.queue], set_aside(delivery, error))
+            self._set_aside(TRANSITIVE_QUEUES[delivery.queue], delivery, error)
             return Outcome.TRANSITIVE
         return Outcome.SUCCESS
+
+    def _set_aside(self, queue: str, delivery: Delivery, error: DeliveryError) -> None:
+        self._post.post(queue, set_aside(delivery, error, self._originals.foreign(delivery)))
 
     def _process(self, delivery: Delivery, lock: Lock) -> None:
         if delivery.attempt > self._policies[delivery.queue].max_attempts:

@@ -15,7 +15,7 @@ from devstack.azurite import Azurite
 from models.queue_message import JobActionType, QueueMessage
 from services.processing.deletions import DELETIONS, DeletionService
 from tests.builders import a_job, a_message
-from tests.fakes import MemoryTable
+from tests.fakes import Clock, MemoryTable
 
 JOB = a_job(skipOutdated="crm_modified_at")
 
@@ -67,7 +67,7 @@ class DeletionContract:
             service.note(JOB, at(5, f"D{number}"))
         now = datetime.now(UTC)
         assert service.forget_old(now - timedelta(minutes=1)) == 0
-        assert service.forget_old(now + timedelta(minutes=1)) == 3
+        assert service.forget_old(now + timedelta(minutes=1)) == 4, "and that there were notes"
         assert service.later_than(JOB, at(4, "D0")) is None
 
     def test_a_cursor_that_does_not_fit_its_type_is_named(self, service: DeletionService) -> None:
@@ -79,7 +79,7 @@ class DeletionContract:
 class TestOnTheFake(DeletionContract):
     @pytest.fixture
     def service(self) -> DeletionService:
-        return DeletionService(MemoryTable())  # type: ignore[arg-type] # the fake's few methods
+        return DeletionService(MemoryTable(), now=Clock())  # type: ignore[arg-type] # the fake's few methods
 
 
 @pytest.mark.integration
@@ -88,12 +88,43 @@ class TestOnAzurite(DeletionContract):
     def service(self, azurite: Azurite) -> Iterator[DeletionService]:
         tables = TableServiceClient.from_connection_string(azurite.connection_string())
         with tables, tables.get_table_client(DELETIONS) as table:
-            service = DeletionService(table)
+            service = DeletionService(table, now=lambda: datetime.now(UTC))
             service.prepare_storage()
             service.prepare_storage()  # a second instance may start at the same time
             yield service
             for row in table.list_entities():
                 table.delete_entity(row["PartitionKey"], row["RowKey"])
+
+
+def test_a_job_without_deletions_is_asked_for_once_a_second_and_one_with_them_each_time() -> None:
+    table, clock = MemoryTable(), Clock()
+    service = DeletionService(table, now=clock)  # type: ignore[arg-type] # as above
+    for _ in range(10):
+        service.later_than(JOB, at(1))
+    assert table.reads == 1
+    clock.advance(1)
+    service.later_than(JOB, at(1))
+    assert table.reads == 2
+
+
+def test_no_instance_misses_a_deletion_between_what_it_knows_and_what_is_deleted() -> None:
+    """One upserts, the other deletes; time by time, with what the first one has read before."""
+    for noted_at in (0.0, 0.4, 0.8, 0.999, 1.0, 1.5):
+        table, clock = MemoryTable(), Clock()
+        upserting = DeletionService(table, now=clock)  # type: ignore[arg-type] # as above
+        deleting = DeletionService(table, now=clock)  # type: ignore[arg-type] # as above
+        began = clock.now
+        assert upserting.later_than(JOB, at(4)) is None
+        clock.advance(noted_at)
+        wait = deleting.note(JOB, at(5))
+        # For as long as the first one may not know, the second one must not delete.
+        while upserting.later_than(JOB, at(4)) is None:
+            assert wait, "deleted although an upsert might not hear of it"
+            clock.advance(0.1)
+            wait = deleting.note(JOB, at(5))
+        assert clock.now - began <= timedelta(seconds=noted_at + 1.2)
+        clock.advance(5)
+        assert not deleting.note(JOB, at(5))
 
 
 class RestlessTable(MemoryTable):
@@ -104,7 +135,7 @@ class RestlessTable(MemoryTable):
 
 
 def test_a_race_that_is_lost_again_and_again_is_told() -> None:
-    service = DeletionService(RestlessTable())  # type: ignore[arg-type] # as above
+    service = DeletionService(RestlessTable(), now=Clock())  # type: ignore[arg-type] # as above
     service.note(JOB, at(1))
     with pytest.raises(UnavailableError, match="kept writing"):
         service.note(JOB, at(2))

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from models.queue_message import JobActionType, QueueMessage
 from services.payloads import PayloadService
 from services.processing.deletions import DeletionService
 from services.processing.execution import ProcessQueueMessageService
+from services.processing.turns import Postponed
 from tests.builders import a_connection, a_job, a_mapping
-from tests.fakes import FixedInitialization, MemoryBlobs, MemoryTable, RecordingPost
+from tests.fakes import Clock, FixedInitialization, MemoryBlobs, MemoryTable, RecordingPost
 
 _TABLE = """
 CREATE TABLE partner (partner_number text PRIMARY KEY, partner_name text,
@@ -55,6 +57,7 @@ class Target:
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
         self._connector = SqlConnector(engine)
+        self._clock = Clock()
         self.start_over()
 
     def start_over(self) -> None:
@@ -64,19 +67,30 @@ class Target:
         self._service = ProcessQueueMessageService(
             FixedInitialization(CONFIGURATION),  # type: ignore[arg-type] # the fakes' few methods
             payloads=PayloadService(MemoryBlobs()),  # type: ignore[arg-type] # as above
-            deletions=DeletionService(MemoryTable()),  # type: ignore[arg-type] # as above
+            deletions=DeletionService(MemoryTable(), now=self._clock),  # type: ignore[arg-type] # as above
             post=RecordingPost(),
             target_of=lambda _connection: self._connector,
         )
 
     def apply(self, change: QueueMessage) -> bool:
         """Return whether it was applied; False means that it was outdated."""
+        while True:
+            try:
+                return self.attempt(change)
+            except Postponed as postponement:
+                self._clock.advance(postponement.delay.total_seconds())
+
+    def attempt(self, change: QueueMessage) -> bool:
+        """Do the same, but raise Postponed where it is too early."""
         work = self._service.read(change.to_body())
         try:
             self._service.apply(work, nullcontext())
         except OutdatedError:
             return False
         return True
+
+    def let_time_pass(self, delay: timedelta) -> None:
+        self._clock.advance(delay.total_seconds())
 
     def names(self) -> list[str]:
         with self._engine.connect() as connection:
@@ -107,8 +121,15 @@ def test_any_order_with_repeats_ends_as_the_last_change_says(
 ) -> None:
     target.start_over()
     again = data.draw(st.lists(st.sampled_from(changes), max_size=3))
-    for change in data.draw(st.permutations([*changes, *again])):
-        target.apply(change)
+    queue = list(data.draw(st.permutations([*changes, *again])))
+    while queue:
+        change = queue.pop(0)
+        try:
+            target.attempt(change)
+        except Postponed as postponement:
+            # It comes back at any time after the delay: before, amid or after the others.
+            queue.insert(data.draw(st.integers(0, len(queue))), change)
+            target.let_time_pass(postponement.delay)
     assert target.names() == expected(changes)
 
 

@@ -40,6 +40,24 @@ def test_numbers_texts_and_truths_keep_their_types_and_null_is_left_out() -> Non
     assert "null" not in properties_of(copy)
 
 
+def test_sb4_types_that_are_known_win_over_what_the_host_told_and_ours_over_both() -> None:
+    typed: dict[str, dict[str, Any]] = {
+        "sent": {"TYPE": "TIMESTAMP", "VALUE": 7},
+        "raw": {"TYPE": "BINARY", "VALUE": b"\xff"},
+        "ErrorMessage": {"TYPE": "SYMBOL", "VALUE": b"of old"},
+    }
+    delivery = a_delivery(properties={"JobName": "a", "sent": "1970-01-01", "raw": "/w==", "n": 7})
+    copies = [
+        set_aside(delivery, REASON, typed),
+        postponed(delivery, timedelta(0), NOW, typed),
+    ]
+    for copy in copies:
+        encode(copy)
+        kept = {name: properties_of(copy)[name] for name in ("JobName", "sent", "raw", "n")}
+        assert kept == {"JobName": "a", "sent": typed["sent"], "raw": typed["raw"], "n": 7}
+    assert properties_of(copies[0])["ErrorMessage"] == "not yet"
+
+
 def test_a_reason_is_cut_to_what_the_broker_takes() -> None:
     copy = set_aside(a_delivery(), TransitiveError("x" * 100_000))
     assert len(properties_of(copy)["ErrorMessage"]) < 5_000

@@ -32,13 +32,16 @@ from tests.builders import (
     NOW,
     a_configuration,
     a_configuration_with_a_response,
+    a_connection,
     a_delivery,
     a_job,
+    a_mapping,
     a_message,
 )
 from tests.fakes import (
     Clock,
     FixedInitialization,
+    FixedOriginals,
     MemoryBlobs,
     MemoryTable,
     MemoryTarget,
@@ -71,6 +74,7 @@ class Stage:
         self.blobs = MemoryBlobs()
         self.post = RecordingPost()
         self.locks = TimedLocks(self.clock)
+        self.originals = FixedOriginals()
         self.settlement = RecordingSettlement()
         self.metrics = CountingMetrics()
         self.policies = {name: Squared(SECOND, 10) for name in ("sbqhigh", "sbqnormal", "sbqlow")}
@@ -79,13 +83,14 @@ class Stage:
             ProcessQueueMessageService(
                 FixedInitialization(configuration or a_configuration()),  # type: ignore[arg-type] # as above
                 payloads=self.payloads,
-                deletions=DeletionService(MemoryTable()),  # type: ignore[arg-type] # as above
+                deletions=DeletionService(MemoryTable(), now=self.clock),  # type: ignore[arg-type] # as above
                 post=self.post,
                 target_of=lambda _connection: self.target,
             ),
             locks=self.locks,
             turns=Turns(self.policies, threads=4),
             post=self.post,
+            originals=self.originals,
             settlement=self.settlement,
             policies=self.policies,
             metrics=self.metrics,  # type: ignore[arg-type] # as above
@@ -140,6 +145,28 @@ def test_a_deletion_reaches_the_target_and_a_time_stamp_asks_nothing_of_it(stage
     stage.deliver(a_message(action=JobActionType.DELETE, fields={}))
     assert stage.target.records == {}
     assert stage.outcomes == [Outcome.SUCCESS] * 3
+
+
+def test_a_deletion_of_a_job_that_skips_what_is_outdated_waits_until_all_know_of_it() -> None:
+    fields = [{"source": "modified_at", "target": "crm_modified_at"}]
+    stage = Stage(
+        Configuration.of(
+            [a_connection(), a_connection(name="erp", url="${ERP_DATABASE_URL}")],
+            [a_mapping(fields=fields, deletions={"field": "is_deleted"})],
+            [a_job(skipOutdated="crm_modified_at")],
+        )
+    )
+    deletion = a_message(action=JobActionType.DELETE, fields={})
+    stage.deliver(deletion)
+    assert stage.target.calls == 0
+    copy = stage.posted("sbqnormal")
+    assert copy.scheduled_enqueue_time_utc == NOW + 5 * SECOND
+    stage.clock.advance(5)
+    stage.deliver(deletion, properties=properties_of(copy))
+    assert (stage.target.calls, stage.outcomes) == (1, [Outcome.SUCCESS])
+    stage.deliver(a_message(change_tracker="2026-11-30T09:00:00+00:00"))
+    assert stage.target.records == {}
+    assert stage.outcomes == [Outcome.SUCCESS, Outcome.IGNORED]
 
 
 def test_an_action_is_invoked_with_the_message() -> None:
@@ -231,6 +258,25 @@ def test_sb7_ten_attempts_take_384_seconds_and_end_with_the_dead_letters(stage: 
     assert reason == ATTEMPTS_EXHAUSTED
     assert properties["ErrorDeliveryCount"] == 10
     assert stage.metrics.dead_lettered == [("customers-to-erp", ATTEMPTS_EXHAUSTED)]
+
+
+@pytest.mark.parametrize(
+    ("error", "changes", "queue"),
+    [
+        (None, a_retry(6), "sbqnormal"),
+        (TransitiveError("not yet"), {}, "sbqtransitivenormal"),
+        (OutdatedError("the target is newer"), {}, "sbqignored"),
+    ],
+)
+def test_sb4_every_copy_has_what_others_put_onto_the_message_with_its_types(
+    stage: Stage, error: DeliveryError | None, changes: dict[str, Any], queue: str
+) -> None:
+    stage.originals.typed = {"sent": {"TYPE": "TIMESTAMP", "VALUE": 7}}
+    stage.target.error = error
+    stage.deliver(**changes)
+    copy = stage.posted(queue)
+    assert properties_of(copy)["sent"] == {"TYPE": "TIMESTAMP", "VALUE": 7}
+    assert b"".join(copy.body) == a_delivery().body
 
 
 def test_a_postponement_that_cannot_be_sent_is_a_failure(stage: Stage) -> None:
