@@ -5,7 +5,7 @@ serves which system.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from delivery.retry import Squared
 from models import settings
 from models.configuration import Configuration
 from models.connection import Connection
-from models.queues import PROCESSING_QUEUES, SIDE_QUEUES, QueueProperties, read_queues
+from models.queues import ALL_QUEUES, PROCESSING_QUEUES, SIDE_QUEUES, QueueProperties, read_queues
 from services.azure_access import (
     blob_client,
     service_bus_administration,
@@ -164,7 +164,7 @@ class Composition:
     def _queue_depth(self) -> QueueDepthService:
         return QueueDepthService(
             lambda: service_bus_administration(self._environ, **_SHORT_TIMEOUTS),
-            (*PROCESSING_QUEUES.values(), *SIDE_QUEUES),
+            ALL_QUEUES,
         )
 
     @cached_property
@@ -216,25 +216,22 @@ class Composition:
 
     @cached_property
     def _queue_items(self) -> QueueItemService:
-        post = PostingService(self._open_without_retries)
+        """Build what decides about messages, whatever the settings: they must not be the ones lost.
+
+        A setting that is wrong shows in `_execution`, on the message.
+        """
         settling = ManagementThread("settlement", self._open_without_retries)
+        unit = _or(settings.DEFAULT_BACKOFF_UNIT, lambda: settings.backoff_unit(self._environ))
+        threads = _or(settings.DEFAULT_THREADS, lambda: settings.threads(self._environ))
         policies = {
-            name: Squared(
-                settings.backoff_unit(self._environ), self.queues[name].max_delivery_count
-            )
-            for name in PROCESSING_QUEUES.values()
+            name: Squared(unit, queue.max_delivery_count)
+            for name, queue in self._processing_queues.items()
         }
         return QueueItemService(
-            ProcessQueueMessageService(
-                self._initialization,
-                payloads=self._payloads,
-                deletions=self._deletions,
-                post=post,
-                target_of=self.connector,
-            ),
+            self._execution,
             locks=self._locks,
-            turns=Turns(policies, threads=settings.threads(self._environ)),
-            post=post,
+            turns=Turns(policies, threads=threads),
+            post=self._post,
             originals=OriginalPropertiesService(settling),
             settlement=SettlementService(settling),
             policies=policies,
@@ -242,22 +239,50 @@ class Composition:
             now=_now,
         )
 
+    def _execution(self) -> ProcessQueueMessageService:
+        """Return what executes messages; raise ConfigurationError where a setting is wrong."""
+        with self._building:
+            return self._executing
+
+    @cached_property
+    def _executing(self) -> ProcessQueueMessageService:
+        settings.backoff_unit(self._environ)
+        settings.threads(self._environ)
+        _ = self.queues
+        return ProcessQueueMessageService(
+            self._initialization,
+            payloads=self._payloads,
+            deletions=self._deletions,
+            post=self._post,
+            target_of=self.connector,
+        )
+
+    @cached_property
+    def _post(self) -> PostingService:
+        return PostingService(self._open_without_retries)
+
     @cached_property
     def _locks(self) -> LockRenewalService:
         thread = ManagementThread("lock-renewal", self._open_without_retries)
-        durations = {name: self.queues[name].lock_duration for name in PROCESSING_QUEUES.values()}
         return LockRenewalService(
             lambda queue, token: thread.run(queue, lambda node: node.renew(token)),
-            durations,
+            {name: queue.lock_duration for name, queue in self._processing_queues.items()},
             now=_now,
         )
+
+    @cached_property
+    def _processing_queues(self) -> Mapping[str, QueueProperties]:
+        usual: Mapping[str, QueueProperties] = dict.fromkeys(ALL_QUEUES, QueueProperties())
+        queues = _or(usual, lambda: self.queues)
+        return {name: queues[name] for name in PROCESSING_QUEUES.values()}
 
     @cached_property
     def queues(self) -> Mapping[str, QueueProperties]:
         """The properties of all queues, from the file that they are made from."""
         path = Path(self._environ.get("SYNC_QUEUES_FILE") or _QUEUES_FILE)
         try:
-            return read_queues(path.read_bytes())
+            queues = read_queues(path.read_bytes())
+            return {name: queues[name] for name in ALL_QUEUES}
         except (OSError, ValueError, LookupError) as error:
             msg = (
                 f"the file {path.name} with the queues' properties cannot be read: {error!r}; "
@@ -291,6 +316,14 @@ class Composition:
 
 
 _QUEUES_FILE = Path(__file__).with_name("servicebus.json")
+
+
+def _or[T](usual: T, read: Callable[[], T]) -> T:
+    """Return a setting, or what is usual where it is wrong."""
+    try:
+        return read()
+    except ConfigurationError:
+        return usual
 
 
 def _now() -> datetime:

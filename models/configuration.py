@@ -20,10 +20,13 @@ class Response:
     job: Job
     mapping: Mapping
 
-    def is_needed(self, message: QueueMessage) -> bool:
-        """Tell whether `message` lacks something that the response would write back."""
+    def lacking(self, message: QueueMessage) -> tuple[str, ...]:
+        """Return the fields of the target that the response would write back, and `message` lacks.
+
+        Null is lacking: the source does not know the value yet.
+        """
         known = {**message.fields, **message.keys}
-        return any(known.get(field) is None for field in self.mapping.source_fields())
+        return tuple(field for field in self.mapping.source_fields() if known.get(field) is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,15 @@ class Configuration:
         if response.job.source != job.target or response.job.target != job.source:
             yield f"{place} must go from {job.target!r} back to {job.source!r}"
         mapping = self.mappings.get(job.mapping)
-        if mapping and response.mapping.source_entity != mapping.target_entity:
+        if mapping is None:
+            return
+        if response.mapping.source_entity != mapping.target_entity:
             yield f"{place} must read {mapping.target_entity!r}, which this job writes"
+        if missing := sorted({*response.mapping.source_fields()} - {*mapping.written_fields()}):
+            yield (
+                f"{place} reads {', '.join(missing)}; mapping {mapping.name!r} must carry that "
+                "too, or nobody sees that the source knows it already, and responses never end"
+            )
 
     def _skip_outdated_faults(self, job: Job) -> Iterator[str]:
         mapping = self.mappings.get(job.mapping)
@@ -102,8 +112,13 @@ class Configuration:
         place = f"job {job.name!r}: skipOutdated {job.skip_outdated!r}"
         if job.watermark is None:
             yield f"{place} needs a watermark, which says how old a change is"
-        elif WatermarkType.of(job.watermark.type) is WatermarkType.TOKEN:
-            yield f"{place} needs a watermark that can be compared, and a token cannot"
+        elif WatermarkType.of(job.watermark.type) in {WatermarkType.TOKEN, WatermarkType.UNKNOWN}:
+            yield f"{place} needs a watermark that can be compared: {job.watermark.type} cannot"
+        elif mapping.deletions and WatermarkType.of(job.watermark.type) is WatermarkType.DATE:
+            yield (
+                f"{place} needs a finer watermark than a date, as mapping {mapping.name!r} has "
+                "deletions: a record that is deleted and made anew on one day would be lost"
+            )
         elif not mapping.only_copies(job.watermark.field, job.skip_outdated):
             yield (
                 f"{place} must be a field to which mapping {mapping.name!r} copies the watermark "

@@ -211,6 +211,10 @@ class Mapping(Document):
         made = (o.field for o in self.operations if o.field not in keys)
         return tuple(dict.fromkeys((*(pair.target for pair in self.fields), *made)))
 
+    def written_fields(self) -> tuple[str, ...]:
+        """Return every field that a message may hold, keys included."""
+        return (*(pair.target for pair in self.keys), *self.target_fields())
+
     def _source_fields(self) -> Iterator[str]:
         yield from (pair.source for pair in (*self.keys, *self.fields))
         for operation in self.operations:

@@ -1,7 +1,8 @@
 """The message that carries one change from detection to processing."""
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
@@ -36,7 +37,8 @@ class QueueMessage:
 
     `source_key` identifies the record in the source, `change_tracker` is the source's cursor value
     of this change; both as text. A `mapping_error` says why the record could not be mapped; such a
-    message is sent all the same, to end in the dead-letter queue with that reason.
+    message is sent all the same, to end in the dead-letter queue with that reason. `update_only` is
+    true for responses: a record that is gone meanwhile must not come back by its response.
     """
 
     job_name: str
@@ -46,6 +48,14 @@ class QueueMessage:
     keys: dict[str, Value] = field(default_factory=dict)
     fields: dict[str, Value] = field(default_factory=dict)
     mapping_error: str | None = None
+    update_only: bool = False
+
+    def without(self, fields: Collection[str]) -> Self:
+        """Return the message without some of its fields, which the target then leaves alone."""
+        if not fields:
+            return self
+        kept = {name: value for name, value in self.fields.items() if name not in fields}
+        return replace(self, fields=kept)
 
     def to_body(self) -> bytes:
         """Return the UTF-8 JSON that `from_body` reads."""
@@ -59,6 +69,7 @@ class QueueMessage:
                 "keys": self.keys,
                 "fields": self.fields,
                 "mappingError": self.mapping_error,
+                "updateOnly": self.update_only,
             },
             default=to_value,
             # Its own way with times cuts the seconds of an offset.
@@ -83,6 +94,7 @@ class QueueMessage:
             {**received.keys},
             {**received.fields},
             received.mapping_error,
+            received.update_only,
         )
 
 
@@ -100,6 +112,7 @@ class _Received:
     keys: dict[str, _JsonValue]
     fields: dict[str, _JsonValue]
     mapping_error: str | None = None
+    update_only: bool = False
 
 
 _RECEIVED = TypeAdapter(_Received)

@@ -28,16 +28,18 @@ IGNORED_QUEUE = "sbqignored"
 #: No function is triggered by these: they isolate, for people to look at.
 SIDE_QUEUES = (*TRANSITIVE_QUEUES.values(), IGNORED_QUEUE)
 
+ALL_QUEUES = (*PROCESSING_QUEUES.values(), *SIDE_QUEUES)
+
 _DURATION = TypeAdapter(timedelta)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueProperties:
-    """What the app needs to know of a queue."""
+    """What the app needs to know of a queue; the defaults are those of our processing queues."""
 
-    lock_duration: timedelta
-    max_delivery_count: int
-    time_to_live: timedelta
+    lock_duration: timedelta = timedelta(minutes=5)
+    max_delivery_count: int = 10
+    time_to_live: timedelta = timedelta(days=14)
 
 
 def read_queues(text: str | bytes) -> Mapping[str, QueueProperties]:

@@ -1,28 +1,28 @@
 """App settings that are numbers; connections and schedules are read where they are used."""
 
+import os
 from collections.abc import Mapping
 from datetime import timedelta
 
 from delivery.errors import ConfigurationError
 
-#: What the Functions worker uses at most where PYTHON_THREADPOOL_THREAD_COUNT is not set.
-_DEFAULT_THREADS = 32
+#: What the Functions worker uses where PYTHON_THREADPOOL_THREAD_COUNT is not set.
+DEFAULT_THREADS = min(32, (os.cpu_count() or 1) + 4)
 
 #: The specification's: DeliveryCount² · 1000 ms.
-_DEFAULT_UNIT_MILLISECONDS = 1_000
+DEFAULT_BACKOFF_UNIT = timedelta(milliseconds=1_000)
 
 
 def threads(environ: Mapping[str, str]) -> int:
     """Return how many functions run at once at most."""
-    return _number(environ, "PYTHON_THREADPOOL_THREAD_COUNT", "threads", _DEFAULT_THREADS)
+    return _number(environ, "PYTHON_THREADPOOL_THREAD_COUNT", "threads", DEFAULT_THREADS)
 
 
 def backoff_unit(environ: Mapping[str, str]) -> timedelta:
     """Return the unit of the squared backoff; smaller in tests and demonstrations."""
-    name = "SYNC_BACKOFF_UNIT_MS"
-    return timedelta(
-        milliseconds=_number(environ, name, "milliseconds", _DEFAULT_UNIT_MILLISECONDS)
-    )
+    millisecond = timedelta(milliseconds=1)
+    usual = DEFAULT_BACKOFF_UNIT // millisecond
+    return _number(environ, "SYNC_BACKOFF_UNIT_MS", "milliseconds", usual) * millisecond
 
 
 def _number(environ: Mapping[str, str], name: str, unit: str, default: int) -> int:

@@ -20,6 +20,9 @@ CONTAINER = "configuration"
 #: How often messages of unknown jobs may make an instance look for a newer configuration.
 _RELOAD_INTERVAL = timedelta(seconds=10)
 
+#: How old what an instance knows may become: only one of them runs the timer, which always looks.
+_LONGEST_UNSEEN = timedelta(minutes=1)
+
 _LOAD_ATTEMPTS = 3
 
 #: Blob names and their etags: equal ones mean an unchanged configuration.
@@ -76,18 +79,33 @@ class InitializationService:
             return self._refresh()
 
     def configuration_with_job(self, job_name: str) -> Configuration:
-        """Return the snapshot, refreshed where it does not know `job_name`.
+        """Return the snapshot, refreshed where it does not know `job_name`, or is old.
 
-        It may still not know the job. Unknown jobs cause one look at most every ten seconds.
+        It may still not know the job. Unknown jobs cause one look at most every ten seconds. For a
+        known one nobody waits, and a look that fails changes nothing.
         """
         configuration = self.ensure_initialized()
         if job_name in configuration.jobs:
-            return configuration
+            return self._seen_lately() or configuration
         with self._lock:
-            recently = self._looked and self._now() - self._looked < _RELOAD_INTERVAL
-            if self._configuration is not None and recently:
+            if self._configuration is not None and self._age() < _RELOAD_INTERVAL:
                 return self._configuration
             return self._refresh()
+
+    def _seen_lately(self) -> Configuration | None:
+        """Look for newer files where that is due and no other thread does it already."""
+        if self._age() < _LONGEST_UNSEEN or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return self._refresh()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the snapshot is still good
+            _LOGGER.warning("no look for a newer configuration: %s", type(error).__name__)
+            return None
+        finally:
+            self._lock.release()
+
+    def _age(self) -> timedelta:
+        return timedelta.max if self._looked is None else self._now() - self._looked
 
     def _refresh(self) -> Configuration:
         if self._configuration is None:
@@ -97,12 +115,12 @@ class InitializationService:
         if self._configuration is None:
             self._configuration, self._seen = self._load(found)
         elif found != self._seen:
-            # Remembered also when it is refused, so that the error is logged once.
-            self._seen = found
-            self._refusal = ""
             try:
                 self._configuration, self._seen = self._load(found)
+                self._refusal = ""
             except ConfigurationError as error:
+                # Remembered, so that the error is logged once.
+                self._seen = found
                 self._refusal = str(error)
                 _LOGGER.exception("the new configuration is refused; the last good one stays")
             else:

@@ -4,6 +4,7 @@ The blobs lie in the container `payloads` and outlive the queues' messages. Whic
 for `services.operation.payload_removal` to say.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 PAYLOADS = "payloads"
 
 _PREFIX = b'{"schemaVersion":1,"payloadBlob":'
+
+#: Ids of messages; nothing that leads elsewhere.
+_NAME = re.compile(r"[0-9A-Za-z-]{1,128}")
 
 #: In a blob's metadata: since when no message has been found that refers to it.
 _MARK = "unreferenced"
@@ -61,7 +65,7 @@ class PayloadService:
             return body
         name = reference_in(body)
         if name is None:
-            msg = "a reference to a payload that is not JSON"
+            msg = "a reference that names no payload"
             raise UnreadableError(msg)
         try:
             return self._container.download_blob(name).readall()
@@ -116,6 +120,7 @@ def reference_in(body: bytes) -> str | None:
     if not body.startswith(_PREFIX):
         return None
     try:
-        return str(orjson.loads(body)["payloadBlob"])
+        name = str(orjson.loads(body)["payloadBlob"])
     except orjson.JSONDecodeError:
         return None
+    return name if _NAME.fullmatch(name) else None

@@ -77,6 +77,10 @@ def a_configuration(*jobs: Job) -> Configuration:
 
 def a_configuration_with_a_response() -> Configuration:
     """Partners get a number in the ERP, which `numbers-to-crm` takes back, at high priority."""
+    fields = [
+        {"source": "name", "target": "partner_name"},
+        {"source": "erp_number", "target": "erp_number"},
+    ]
     numbers = a_mapping(
         name="numbers",
         sourceEntity="partner",
@@ -94,7 +98,7 @@ def a_configuration_with_a_response() -> Configuration:
     )
     return Configuration.of(
         [a_connection(), a_connection(name="erp", url="${ERP_DATABASE_URL}")],
-        [a_mapping(), numbers],
+        [a_mapping(fields=fields), numbers],
         [a_job(responseJob="numbers-to-crm"), response],
     )
 

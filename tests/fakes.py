@@ -16,6 +16,7 @@ from azure.core.exceptions import (
 )
 from azure.data.tables import TableEntity, UpdateMode
 from azure.servicebus import ServiceBusMessage, ServiceBusMessageBatch
+from azure.servicebus.exceptions import ServiceBusError
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
 
 from models.configuration import Configuration, Response
@@ -207,8 +208,13 @@ class MemoryTable:
             raise ResourceModifiedError
         self._put(key, entity)
 
-    def delete_entity(self, partition: str, row: str) -> None:
-        self.rows.pop((partition, row), None)
+    def delete_entity(
+        self, partition: str, row: str, *, etag: str, match_condition: MatchConditions
+    ) -> None:
+        assert match_condition is MatchConditions.IfNotModified
+        if self.get_entity(partition, row).metadata["etag"] != etag:
+            raise ResourceModifiedError
+        del self.rows[partition, row]
 
     def _put(self, key: tuple[str, str], entity: dict[str, Any]) -> None:
         self._writes += 1
@@ -235,6 +241,7 @@ class MemoryBlobs:
     def __init__(self, now: Callable[[], datetime] = lambda: NOW) -> None:
         self.blobs: dict[str, bytes] = {}
         self.metadata: dict[str, dict[str, str]] = {}
+        self.on_download: Callable[[], object] = lambda: None
         self._now = now
         self._etags: dict[str, str] = {}
         self._modified: dict[str, datetime] = {}
@@ -249,6 +256,7 @@ class MemoryBlobs:
         self._written(name, {})
 
     def download_blob(self, name: str) -> "MemoryDownload":
+        self.on_download()
         if name not in self.blobs:
             raise ResourceNotFoundError
         return MemoryDownload(self.blobs[name])
@@ -328,6 +336,9 @@ class MemoryServiceBus:
         self.failing = False
         #: How many sends fail before they work again.
         self.failures = 0
+        #: Bodies that the broker does not take; it refuses a batch for one of them.
+        self.refused: set[bytes] = set()
+        self.before_send: Callable[[], object] = lambda: None
         self._batch_bytes = batch_bytes
 
     def bodies(self, queue: str) -> list[bytes]:
@@ -355,7 +366,10 @@ class MemorySender:
             self._bus.failures = max(0, self._bus.failures - 1)
             msg = "the broker is away"
             raise ConnectionError(msg)
+        self._bus.before_send()
         messages = list(batch._messages)  # noqa: SLF001 - no public access
+        if any(b"".join(message.body) in self._bus.refused for message in messages):
+            raise ServiceBusError(message="refused")
         if messages:
             self._bus.sent.setdefault(self._queue, []).append(messages)
 

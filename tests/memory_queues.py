@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from threading import Event
 
 from azure.servicebus import ServiceBusMessageState, ServiceBusSubQueue
+from azure.servicebus.amqp import AmqpMessageBodyType
 from azure.servicebus.exceptions import ServiceBusConnectionError
 
 from models.queues import IGNORED_QUEUE
@@ -22,6 +23,7 @@ class MemoryMessage:
     state: ServiceBusMessageState = ServiceBusMessageState.ACTIVE
     locked: bool = False
     delivery_count: int = 0
+    body_type: AmqpMessageBodyType = AmqpMessageBodyType.DATA
 
     @property
     def body(self) -> Iterator[bytes]:

@@ -13,13 +13,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from azure.servicebus import ServiceBusSubQueue
+from azure.servicebus.amqp import AmqpMessageBodyType
 
-from models.queues import PROCESSING_QUEUES, SIDE_QUEUES, TRANSITIVE_QUEUES, QueueProperties
+from models.queues import ALL_QUEUES, TRANSITIVE_QUEUES, QueueProperties
 from services.operation.time_limit import start
 from services.payloads import PayloadService, StoredPayload, reference_in
 
 if TYPE_CHECKING:
-    from azure.servicebus import ServiceBusClient
+    from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ _Place = tuple[str, ServiceBusSubQueue | None]
 #: Everywhere that a message of ours can be.
 _PLACES: tuple[_Place, ...] = tuple(
     (queue, sub_queue)
-    for queue in (*PROCESSING_QUEUES.values(), *SIDE_QUEUES)
+    for queue in ALL_QUEUES
     for sub_queue in (None, ServiceBusSubQueue.DEAD_LETTER)
 )
 
@@ -142,10 +143,11 @@ def _bodies(client: "ServiceBusClient", place: _Place) -> Iterator[bytes]:
             _PAGE, sequence_number=following, timeout=_PEEK_TIMEOUT.total_seconds()
         ):
             for message in page:
-                yield _bytes(message.body)
+                yield _bytes(message)
             following = (page[-1].sequence_number or following) + 1
 
 
-def _bytes(body: object) -> bytes:
-    # A body that is not bytes is none of ours.
-    return b"".join(body) if isinstance(body, Iterator) else b""
+def _bytes(message: "ServiceBusReceivedMessage") -> bytes:
+    # A body of another kind is none of ours.
+    is_ours = message.body_type is AmqpMessageBodyType.DATA
+    return b"".join(message.body) if is_ours else b""

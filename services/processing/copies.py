@@ -14,6 +14,7 @@ from delivery.errors import DeliveryError
 from models.message_properties import (
     CARRIED_ATTEMPTS,
     ERROR_MESSAGE,
+    ERROR_PROPERTIES,
     ERROR_TYPE,
     ORIGINAL_QUEUE,
     POSTPONEMENTS,
@@ -39,6 +40,7 @@ def set_aside(
 ) -> ServiceBusMessage:
     """Return the copy for a side queue, with the reason and the way back on it.
 
+    It tells of no earlier failure and no attempt: whoever sends it again starts from the beginning.
     `typed` are properties of which more is known than the host told.
     """
     why = {
@@ -46,7 +48,8 @@ def set_aside(
         ERROR_MESSAGE: cut(str(error), ERROR_MESSAGE_BYTES),
         ERROR_TYPE: type(error).__name__,
     }
-    return _copy(delivery, delivery.message_id, {**typed, **why})
+    kept = {n: v for n, v in delivery.properties.items() if n not in ERROR_PROPERTIES}
+    return _copy(delivery, delivery.message_id, kept, {**typed, **why})
 
 
 def postponed(
@@ -65,7 +68,8 @@ def postponed(
         POSTPONEMENTS: delivery.postponements + 1,
     }
     origin = f"{delivery.message_id}/{delivery.attempt}/{delivery.postponements}"
-    copy = _copy(delivery, hashlib.sha256(origin.encode()).hexdigest(), {**typed, **carried})
+    message_id = hashlib.sha256(origin.encode()).hexdigest()
+    copy = _copy(delivery, message_id, delivery.properties, {**typed, **carried})
     due = now + delay
     copy.scheduled_enqueue_time_utc = due
     if delivery.expires is not None and delivery.expires - due < _LONGEST_LIFE:
@@ -74,10 +78,13 @@ def postponed(
 
 
 def _copy(
-    delivery: Delivery, message_id: str, changes: Mapping[str, str | int | TypedValue]
+    delivery: Delivery,
+    message_id: str,
+    kept: Mapping[str, object],
+    changes: Mapping[str, str | int | TypedValue],
 ) -> ServiceBusMessage:
     properties: dict[str | bytes, Any] = {
-        name: _carried(value) for name, value in delivery.properties.items() if value is not None
+        name: _carried(value) for name, value in kept.items() if value is not None
     }
     properties.update(changes)
     return ServiceBusMessage(

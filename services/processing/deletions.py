@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from azure.core import MatchConditions
 from azure.core.exceptions import ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
-from azure.data.tables import UpdateMode
+from azure.data.tables import TableErrorCode, UpdateMode
 
 from delivery.errors import ConfigurationError, UnavailableError
 from models.job import Job
@@ -85,8 +85,14 @@ class DeletionService:
         old = self._table.query_entities("Timestamp lt @until", parameters={"until": until})
         count = 0
         for row in old:
-            with suppress(ResourceNotFoundError):
-                self._table.delete_entity(row["PartitionKey"], row["RowKey"])
+            # Not what somebody has noted anew since.
+            with suppress(ResourceNotFoundError, ResourceModifiedError):
+                self._table.delete_entity(
+                    row["PartitionKey"],
+                    row["RowKey"],
+                    etag=row.metadata["etag"],
+                    match_condition=MatchConditions.IfNotModified,
+                )
                 count += 1
         return count
 
@@ -102,7 +108,9 @@ class DeletionService:
     def _find(self, partition: str, row: str) -> Any:  # noqa: ANN401 - the SDK's entity, with its etag
         try:
             return self._table.get_entity(partition, row)
-        except ResourceNotFoundError:
+        except ResourceNotFoundError as error:
+            if getattr(error, "error_code", None) == TableErrorCode.TABLE_NOT_FOUND:
+                raise
             return None
 
     def _write(self, job: Job, message: QueueMessage, noted: Any) -> bool:  # noqa: ANN401 - as above

@@ -7,6 +7,9 @@ from datetime import datetime
 
 from models.message_properties import CARRIED_ATTEMPTS, ERROR_DELIVERY_COUNT, POSTPONEMENTS
 
+#: More than any message goes through in its life.
+_MOST = 100_000
+
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -47,4 +50,4 @@ class Delivery:
         value = self.properties.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             return 0
-        return max(value, 0)
+        return min(max(value, 0), _MOST)

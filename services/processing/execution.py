@@ -57,10 +57,15 @@ class Work:
     configuration: Configuration
 
     @property
-    def response(self) -> Response | None:
-        """What takes the target's answer back, where one is wanted."""
-        response = self.configuration.response_of(self.job)
-        return response if response and response.is_needed(self.message) else None
+    def mapping(self) -> Mapping:
+        """The mapping that the job runs."""
+        return self.configuration.mapping_of(self.job)
+
+    @property
+    def place(self) -> str:
+        """The part of the target that is written to: others may be well when it is not."""
+        part = self.job.action.name if self.job.action else self.mapping.target_entity
+        return f"{self.job.target}/{part}"
 
 
 class ProcessQueueMessageService:
@@ -97,61 +102,76 @@ class ProcessQueueMessageService:
                 "restore its file, or take its messages out of the queue"
             )
             raise ConfigurationError(msg)
-        return Work(message, job, configuration)
+        work = Work(message, job, configuration)
+        _check_keys(work)
+        return work
 
-    def apply(self, work: Work, turn: AbstractContextManager[None]) -> None:
-        """Let the target do it, within `turn`; returning means that it has.
+    def apply(self, work: Work, turn: Callable[[], AbstractContextManager[None]]) -> None:
+        """Let the target do it, each of its calls within a `turn`; returning means that it has.
 
         Raise Postponed where it is too early for that.
-
-        A response goes out whenever the message lacks what the response job would write back.
         """
-        self._note_deletion(work)
-        response = work.response
-        with turn:
-            answer = self._call_target(work, response)
-        if response is not None and answer is not None:
-            message = OutgoingMessage.of(answer, response.job.priority)
-            queue = PROCESSING_QUEUES[message.priority]
-            self._post.post(queue, to_service_bus(message, self._payloads))
-
-    def _call_target(self, work: Work, response: Response | None) -> QueueMessage | None:
-        message, job = work.message, work.job
-        target = self._target_of(work.configuration.connections[job.target])
-        mapping = work.configuration.mapping_of(job)
-        match message.action:
+        target = self._target_of(work.configuration.connections[work.job.target])
+        match work.message.action:
             case JobActionType.NEW_UPDATE:
-                answer = target.upsert(message, mapping, job, response)
-                if mapping.deletions and job.skip_outdated:
-                    self._delete_again(message, mapping, job, target)
-                return answer
+                self._upsert(work, target, turn)
             case JobActionType.DELETE:
-                target.delete(message, mapping, job)
+                self._note_deletion(work)
+                with turn():
+                    target.delete(work.message, work.mapping, work.job)
             case JobActionType.INVOKE_ACTION:
-                target.invoke_action(message, job)
+                with turn():
+                    target.invoke_action(work.message, work.job)
             case JobActionType.TIME_STAMP:
                 pass  # it says how far a source was read, and asks the target for nothing
             case _ as never:
                 assert_never(never)
-        return None
+
+    def _upsert(
+        self, work: Work, target: TargetConnector, turn: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        """Upsert, and send the response, which goes out where the message lacks what it brings."""
+        response = work.configuration.response_of(work.job)
+        lacking = response.lacking(work.message) if response else ()
+        wanted = response if lacking else None
+        # Null would overwrite what the target has made up and the source does not know yet.
+        message = work.message.without(lacking)
+        with turn():
+            answer = target.upsert(message, work.mapping, work.job, wanted)
+        if work.mapping.deletions and work.job.skip_outdated:
+            self._delete_again(work, target, turn)
+        if wanted and answer:
+            outgoing = OutgoingMessage.of(answer, wanted.job.priority)
+            queue = PROCESSING_QUEUES[outgoing.priority]
+            self._post.post(queue, to_service_bus(outgoing, self._payloads))
 
     def _note_deletion(self, work: Work) -> None:
         """Note a deletion, for those who come late; raise Postponed until all can know of it."""
-        if work.message.action is JobActionType.DELETE and work.job.skip_outdated:
-            wait = self._deletions.note(work.job, work.message)
-            if wait:
-                raise Postponed(wait)
+        if work.job.skip_outdated and (wait := self._deletions.note(work.job, work.message)):
+            raise Postponed(wait)
 
     def _delete_again(
-        self, message: QueueMessage, mapping: Mapping, job: Job, target: TargetConnector
+        self, work: Work, target: TargetConnector, turn: Callable[[], AbstractContextManager[None]]
     ) -> None:
         """Undo an upsert that came after a later deletion; raise OutdatedError then."""
-        deleted = self._deletions.later_than(job, message)
+        deleted = self._deletions.later_than(work.job, work.message)
         if deleted is None:
             return
-        deletion = QueueMessage(
-            job.name, JobActionType.DELETE, message.source_key, deleted, message.keys
-        )
-        target.delete(deletion, mapping, job)
-        msg = f"job {job.name!r}: the record was deleted after this change"
+        name, key, keys = work.job.name, work.message.source_key, work.message.keys
+        deletion = QueueMessage(name, JobActionType.DELETE, key, deleted, keys)
+        with turn():
+            target.delete(deletion, work.mapping, work.job)
+        msg = f"job {name!r}: the record was deleted after this change"
         raise OutdatedError(msg)
+
+
+def _check_keys(work: Work) -> None:
+    """Refuse a message from before its mapping's keys were changed: it would hit other records."""
+    expected = {pair.target for pair in work.mapping.keys}
+    if work.message.keys.keys() != expected:
+        msg = (
+            f"job {work.job.name!r}: the message was sent with other keys than the mapping "
+            f"{work.mapping.name!r} has now, which are {', '.join(sorted(expected))}; "
+            "send the record again, or remove the message"
+        )
+        raise ConfigurationError(msg)

@@ -38,8 +38,8 @@ class OwnedThread[Owned]:
         try:
             return future.result(self._limit.total_seconds())
         except TimeoutError:
-            if future.done():
-                raise
+            if future.done():  # it was the call's own, or it came at the last moment
+                return future.result()
         self._give_up(seat)
         seconds = self._limit.total_seconds()
         msg = f"{self._name}: the broker did not answer within {seconds:.0f} s"

@@ -1,13 +1,14 @@
 """Sends single messages for many threads; what they send at the same time travels together."""
 
 from collections import defaultdict
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from azure.servicebus.exceptions import MessageSizeExceededError
+from azure.servicebus.exceptions import MessageSizeExceededError, ServiceBusError
 
 from delivery.errors import RejectedError, UnavailableError
 from services.processing.owned_thread import OwnedThread
@@ -34,6 +35,14 @@ class _Letter:
     message: "ServiceBusMessage"
     sent: "Future[None]" = field(default_factory=Future)
 
+    def tell(self, error: Exception | None) -> None:
+        """Tell the sender, if he still waits, that it was sent, or why not."""
+        with suppress(InvalidStateError):
+            if error is None:
+                self.sent.set_result(None)
+            else:
+                self.sent.set_exception(error)
+
 
 class PostingService:
     """Safe for several threads.
@@ -57,14 +66,16 @@ class PostingService:
         """
         letter = _Letter(queue_name, message)
         self._inbox.put(letter)
-        # Whoever comes first sends for all; the others find nothing left to do.
-        self._thread.run(lambda office: office.send_all(self._inbox))
         try:
+            # Whoever comes first sends for all; the others find nothing left to do.
+            self._thread.run(lambda office: office.send_all(self._inbox))
             letter.sent.result(timeout=0)
         except TimeoutError:
             # A thread that hangs has taken it along.
             msg = f"{queue_name}: the broker has not said that it accepted a message"
             raise UnavailableError(msg) from None
+        finally:
+            letter.sent.cancel()  # who has given up must not find it sent later
 
     def close(self) -> None:
         """Close the connection."""
@@ -82,9 +93,9 @@ class _Office:
     def send_all(self, inbox: SimpleQueue[_Letter]) -> None:
         """Send what has been posted by now; each letter learns what became of it."""
         waiting: defaultdict[str, list[_Letter]] = defaultdict(list)
-        while not inbox.empty():
-            letter = inbox.get()
-            waiting[letter.queue].append(letter)
+        with suppress(Empty):
+            while letter := inbox.get_nowait():
+                waiting[letter.queue].append(letter)
         for queue_name, letters in waiting.items():
             unsent = letters
             while unsent:
@@ -100,14 +111,18 @@ class _Office:
             self._client = None
 
     def _send_some(self, queue_name: str, letters: list[_Letter]) -> None:
-        """Send as many as one batch takes, and tell them; a failure is told to all."""
+        """Send as many as one batch takes, and tell them what became of them."""
         try:
             self._send_with_one_retry(queue_name, letters)
         except Exception as error:  # noqa: BLE001 - whatever it is, those who wait must hear of it
-            msg = f"{queue_name}: the broker could not be reached: {error}"
-            for letter in letters:
-                if not letter.sent.done():
-                    letter.sent.set_exception(UnavailableError(msg))
+            if type(error) is not ServiceBusError:
+                _tell_all(letters, UnavailableError(f"{queue_name}: no broker: {error}"))
+            elif len(letters) == 1:
+                _tell_all(letters, _rejected(letters[0], f"the broker refuses it: {error}"))
+            else:
+                # The broker refuses the batch for one of them.
+                for letter in letters:
+                    self._send_some(queue_name, [letter])
 
     def _send_with_one_retry(self, queue_name: str, letters: list[_Letter]) -> None:
         try:
@@ -122,7 +137,7 @@ class _Office:
         taken = _fill(batch, letters)
         sender.send_messages(batch, timeout=_SEND_TIMEOUT_SECONDS)
         for letter in taken:
-            letter.sent.set_result(None)
+            letter.tell(None)
 
     def _sender(self, queue_name: str) -> "ServiceBusSender":
         if self._client is None:
@@ -143,12 +158,17 @@ def _fill(batch: "ServiceBusMessageBatch", letters: list[_Letter]) -> list[_Lett
         except MessageSizeExceededError:
             if taken:
                 break
-            letter.sent.set_exception(_rejected(letter, "it is larger than the queue takes"))
+            letter.tell(_rejected(letter, "it is larger than the queue takes"))
         except Exception as error:  # noqa: BLE001 - the SDK's encoder raises many kinds
-            letter.sent.set_exception(_rejected(letter, f"the SDK refuses it: {error}"))
+            letter.tell(_rejected(letter, f"the SDK refuses it: {error}"))
         else:
             taken.append(letter)
     return taken
+
+
+def _tell_all(letters: list[_Letter], error: Exception) -> None:
+    for letter in letters:
+        letter.tell(error)
 
 
 def _rejected(letter: _Letter, why: str) -> RejectedError:

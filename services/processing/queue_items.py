@@ -10,12 +10,14 @@ from typing import Protocol
 from delivery.errors import DeliveryError, LockLostError, OutdatedError, TransitiveError
 from delivery.retry import GiveUp, Squared, TryAgain
 from models.message_properties import (
+    CARRIED_ATTEMPTS,
     ERROR_DELIVERY_COUNT,
     ERROR_MESSAGE,
     ERROR_STACK_TRACE,
     ERROR_TIME,
     ERROR_TYPE,
     JOB_NAME,
+    POSTPONEMENTS,
 )
 from models.queues import IGNORED_QUEUE, TRANSITIVE_QUEUES
 from services.amqp_properties import TypedValue
@@ -74,7 +76,7 @@ class QueueItemService:
 
     def __init__(  # noqa: PLR0913 - one parameter a participant of the specification's diagram
         self,
-        processing: ProcessQueueMessageService,
+        open_processing: Callable[[], ProcessQueueMessageService],
         *,
         locks: Locks,
         turns: Turns,
@@ -85,7 +87,8 @@ class QueueItemService:
         metrics: MetricsService,
         now: Callable[[], datetime],
     ) -> None:
-        self._processing = processing
+        # Opened for each message: where it cannot be, the message learns why, and waits.
+        self._open_processing = open_processing
         self._locks = locks
         self._turns = turns
         self._post = post
@@ -131,15 +134,19 @@ class QueueItemService:
         self._post.post(queue, set_aside(delivery, error, self._originals.foreign(delivery)))
 
     def _process(self, delivery: Delivery, lock: Lock) -> None:
-        if delivery.attempt > self._policies[delivery.queue].max_attempts:
+        used_up = delivery.attempt > self._policies[delivery.queue].max_attempts
+        if used_up and delivery.delivery_count > 1:
             msg = (
                 f"attempt {delivery.attempt - 1} ended without a word: the worker died, or the "
                 "function overran its time; look for that in the log before you resubmit it"
             )
             raise AbortedError(msg)
-        work = self._processing.read(delivery.body)
+        # First of all: what ended the last attempt may lie in reading the message.
         self._turns.wait(delivery, lock)
-        self._processing.apply(work, self._turns.at(work.job.target, delivery))
+        processing = self._open_processing()
+        work = processing.read(delivery.body)
+        lock.check()
+        processing.apply(work, lambda: self._turns.at(work.place, delivery))
 
     def _fail(self, delivery: Delivery, error: Exception) -> None:
         """Write the failure onto the message, which goes back or to the dead letters."""
@@ -161,6 +168,8 @@ class QueueItemService:
                 self._settlement.abandon(delivery, properties)
             case GiveUp(reason):
                 text = str(properties[ERROR_MESSAGE])
+                # Whoever sends it again, with whatever tool, starts from the beginning.
+                properties |= {CARRIED_ATTEMPTS: 0, POSTPONEMENTS: 0}
                 if self._settlement.dead_letter(delivery, reason, text, properties):
                     self._metrics.message_dead_lettered(job_name, reason)
 

@@ -15,6 +15,9 @@ from delivery.retry import Squared
 from services.processing.delivery import Delivery
 from services.processing.lock_renewal import Lock
 
+#: A message for a target that is down comes back at least this often, in units: every 15 minutes.
+_LONGEST_POSTPONEMENT_UNITS = 900
+
 #: The longest wait inside an invocation, in units of the backoff: of 4, 9, 16, 25, 36 … the first
 #: four.
 _LONGEST_WAIT_UNITS = 30
@@ -33,7 +36,7 @@ class Turns:
 
     def __init__(self, policies: Mapping[str, Squared], *, threads: int) -> None:
         self._policies = policies
-        self._places = BoundedSemaphore(max(1, threads // 2))
+        self._threads = BoundedSemaphore(max(1, threads // 2))
         self._silent: set[str] = set()
 
     def wait(self, delivery: Delivery, lock: Lock) -> None:
@@ -50,45 +53,44 @@ class Turns:
             raise Postponed(delay * (1 + _spread(delivery.message_id)))
         if delay > policy.unit * _LONGEST_WAIT_UNITS:
             raise Postponed(delay)
-        with self._place(delay):
+        with self._thread_for(delay):
             lock.wait(delay)
 
     @contextmanager
-    def at(self, target: str, delivery: Delivery) -> Iterator[None]:
-        """Bracket the call of a target; raise Postponed where too many wait for its answers."""
-        if target not in self._silent:
-            with self._listening(target):
+    def at(self, place: str, delivery: Delivery) -> Iterator[None]:
+        """Bracket a call of `place` in a target; raise Postponed where too many wait for it."""
+        if place not in self._silent:
+            with self._listening(place):
                 yield
             return
         # Later and later: a long queue for a target that is down must not go round and round.
-        tries = delivery.attempt + delivery.postponements + 1
-        with (
-            self._place(self._policies[delivery.queue].wait_before(tries)),
-            self._listening(target),
-        ):
+        policy = self._policies[delivery.queue]
+        delay = policy.wait_before(delivery.attempt + delivery.postponements + 1)
+        longest = policy.unit * _LONGEST_POSTPONEMENT_UNITS
+        with self._thread_for(min(delay, longest)), self._listening(place):
             yield
 
     @contextmanager
-    def _place(self, delay: timedelta) -> Iterator[None]:
-        if not self._places.acquire(blocking=False):
+    def _thread_for(self, delay: timedelta) -> Iterator[None]:
+        if not self._threads.acquire(blocking=False):
             raise Postponed(delay)
         try:
             yield
         finally:
-            self._places.release()
+            self._threads.release()
 
     @contextmanager
-    def _listening(self, target: str) -> Iterator[None]:
+    def _listening(self, place: str) -> Iterator[None]:
         try:
             yield
         except UnavailableError:
-            self._silent.add(target)
+            self._silent.add(place)
             raise
         except Exception:
             # A refusal is an answer.
-            self._silent.discard(target)
+            self._silent.discard(place)
             raise
-        self._silent.discard(target)
+        self._silent.discard(place)
 
 
 def _spread(message_id: str) -> float:

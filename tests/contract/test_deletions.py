@@ -1,14 +1,14 @@
 """`DeletionService` on the fake table and on Azurite's tables."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from azure.core.exceptions import ResourceModifiedError
-from azure.data.tables import TableServiceClient
+from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
+from azure.data.tables import TableEntity, TableServiceClient
 
 from delivery.errors import ConfigurationError, UnavailableError
 from devstack.azurite import Azurite
@@ -139,3 +139,35 @@ def test_a_race_that_is_lost_again_and_again_is_told() -> None:
     service.note(JOB, at(1))
     with pytest.raises(UnavailableError, match="kept writing"):
         service.note(JOB, at(2))
+
+
+class BusyTable(MemoryTable):
+    """A table in which somebody notes a deletion anew while old ones are looked for."""
+
+    meanwhile: Callable[[], object]
+
+    def query_entities(self, *arguments: Any, **named: Any) -> Iterator[TableEntity]:
+        found = list(super().query_entities(*arguments, **named))
+        self.meanwhile()
+        return iter(found)
+
+
+def test_what_is_noted_anew_meanwhile_is_not_forgotten() -> None:
+    table, clock = BusyTable(), Clock()
+    service = DeletionService(table, now=clock)  # type: ignore[arg-type] # as above
+    service.note(JOB, at(1))
+    table.meanwhile = lambda: service.note(JOB, at(3))
+    service.forget_old(datetime.now(UTC) + timedelta(minutes=1))
+    table.meanwhile = lambda: None
+    assert service.later_than(JOB, at(2)) == at(3).change_tracker
+
+
+@pytest.mark.integration
+def test_a_table_that_is_missing_is_not_taken_for_one_without_notes(azurite: Azurite) -> None:
+    tables = TableServiceClient.from_connection_string(azurite.connection_string())
+    with tables, tables.get_table_client("nowhere") as table:
+        service = DeletionService(table, now=lambda: datetime.now(UTC))
+        with pytest.raises(ResourceNotFoundError):
+            service.later_than(JOB, at(1))
+        with pytest.raises(ResourceNotFoundError):
+            service.note(JOB, at(1))

@@ -84,7 +84,7 @@ class Target:
         """Do the same, but raise Postponed where it is too early."""
         work = self._service.read(change.to_body())
         try:
-            self._service.apply(work, nullcontext())
+            self._service.apply(work, nullcontext)
         except OutdatedError:
             return False
         return True

@@ -21,7 +21,7 @@ from composition import Composition
 from devstack.azurite import Azurite
 from devstack.processes import ROOT
 from devstack.stack import Announced, emulator, run_folder
-from models.queues import IGNORED_QUEUE, PROCESSING_QUEUES, SIDE_QUEUES, read_queues
+from models.queues import ALL_QUEUES, IGNORED_QUEUE, SIDE_QUEUES, read_queues
 from services.operation.expiry import ExpiryService
 from services.operation.metric_export import APPLICATION_INSIGHTS
 from services.operation.payload_removal import PayloadRemovalService
@@ -138,7 +138,7 @@ def test_the_depth_of_every_queue_is_read_with_the_settings_of_the_stack(
     send(service_bus, "sbqnormal", ServiceBusMessage("one"))
     depths = Composition(settings)._queue_depth.read()  # noqa: SLF001 - one part of the whole
     assert depths.trouble == ""
-    assert set(depths.known) == {*PROCESSING_QUEUES.values(), *SIDE_QUEUES}
+    assert set(depths.known) == set(ALL_QUEUES)
     assert depths.known["sbqnormal"] == Depth(active=1, scheduled=0, dead_letter=0)
 
 

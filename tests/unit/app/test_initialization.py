@@ -2,6 +2,7 @@ import logging
 
 import pytest
 import yaml
+from azure.core.exceptions import ServiceRequestError
 
 from delivery.errors import ConfigurationError
 from services.detection.watermarks import WatermarkService
@@ -107,3 +108,31 @@ def test_an_unknown_job_makes_an_instance_look_but_not_at_every_message() -> Non
     for _ in range(100):
         scene.service.configuration_with_job("third")
     assert scene.blobs.downloads == looked
+
+
+def test_an_instance_that_only_processes_hears_of_a_new_configuration_within_a_minute() -> None:
+    scene = Scene()
+    scene.service.configuration_with_job("customers-to-erp")
+    scene.publish({"jobs/one.yaml": yaml.safe_dump({**JOB, "priority": "high"}).encode()})
+    scene.clock.advance(59)
+    before = scene.service.configuration_with_job("customers-to-erp")
+    scene.clock.advance(2)
+    after = scene.service.configuration_with_job("customers-to-erp")
+    assert [c.jobs["customers-to-erp"].priority for c in (before, after)] == ["normal", "high"]
+
+
+def test_a_look_that_fails_costs_a_message_nothing_and_is_made_again() -> None:
+    scene = Scene()
+    good = scene.service.configuration_with_job("customers-to-erp")
+    scene.publish(second_job())
+
+    def fail() -> None:
+        raise ServiceRequestError(None)
+
+    scene.blobs.on_download = fail
+    scene.clock.advance(61)
+    assert scene.service.configuration_with_job("customers-to-erp") is good
+    with pytest.raises(ServiceRequestError):
+        scene.service.refresh()
+    scene.blobs.on_download = lambda: None
+    assert "second" in scene.service.refresh().jobs, "it was not taken for seen"

@@ -59,6 +59,11 @@ def test_a_job_without_watermark_must_be_somebody_s_response_job() -> None:
         ({"source": "crm"}, {}, "must go from 'erp' back to 'crm'"),
         ({"target": "erp"}, {}, "must go from 'erp' back to 'crm'"),
         ({}, {"sourceEntity": "somewhere"}, "must read 'partner', which this job writes"),
+        (
+            {},
+            {"fields": [{"source": "erp_number", "target": "n"}]},
+            "reads erp_number; mapping 'customers' must carry that",
+        ),
         ({"responseJob": "customers-to-erp"}, {}, "has a responseJob or an action itself"),
         ({"action": {"name": "post"}}, {}, "has a responseJob or an action itself"),
     ],
@@ -71,21 +76,21 @@ def test_a_response_job_leads_back_and_ends_there(
 
 
 @pytest.mark.parametrize(
-    ("message", "needed"),
+    ("message", "lacking"),
     [
-        ({}, True),
-        ({"fields": {"erp_number": None}}, True),
-        ({"fields": {"erp_number": "N1"}}, False),
+        ({}, ("erp_number",)),
+        ({"fields": {"erp_number": None}}, ("erp_number",)),
+        ({"fields": {"erp_number": "N1"}}, ()),
     ],
     ids=["missing", "null", "known"],
 )
 def test_a_response_is_needed_where_the_message_lacks_what_it_writes_back(
-    message: dict[str, Any], needed: object
+    message: dict[str, Any], lacking: tuple[str, ...]
 ) -> None:
     configuration = a_configuration_with_a_response()
     response = configuration.response_of(configuration.jobs["customers-to-erp"])
     assert response is not None
-    assert response.is_needed(a_message(**message)) is needed
+    assert response.lacking(a_message(**message)) == lacking
 
 
 def test_skip_outdated_wants_the_watermark_s_field_as_it_is() -> None:
@@ -106,9 +111,19 @@ def test_skip_outdated_wants_the_watermark_s_field_as_it_is() -> None:
         (
             {"watermark": {"field": "modified_at", "type": "token"}},
             {"fields": TIMED},
-            "a token cannot",
+            "can be compared: token cannot",
         ),
         ({"watermark": None}, {"fields": TIMED}, "needs a watermark"),
+        (
+            {"watermark": {"field": "modified_at", "type": "datum"}},
+            {"fields": TIMED},
+            "can be compared: datum cannot",
+        ),
+        (
+            {"watermark": {"field": "modified_at", "type": "date"}},
+            {"fields": TIMED, "deletions": {"field": "is_deleted"}},
+            "needs a finer watermark than a date",
+        ),
     ],
 )
 def test_skip_outdated_without_a_time_to_compare_is_refused(

@@ -11,7 +11,7 @@ import pytest
 
 from delivery.errors import DeliveryError
 from devstack.processes import ROOT
-from models.queues import PROCESSING_QUEUES, SIDE_QUEUES
+from models.queues import ALL_QUEUES
 from services.processing.queue_items import AbortedError
 
 FOLDERS = sorted(path.parent.name for path in ROOT.glob("*/__init__.py"))
@@ -65,7 +65,7 @@ def test_no_installed_package_hides_a_folder_of_ours(folder: str) -> None:
 def test_every_queue_is_declared() -> None:
     [namespace] = _json("servicebus.json")["UserConfig"]["Namespaces"]
     declared = {queue["Name"]: queue["Properties"] for queue in namespace["Queues"]}
-    assert {*PROCESSING_QUEUES.values(), *SIDE_QUEUES} == set(declared)
+    assert set(ALL_QUEUES) == set(declared)
     # Duplicate detection would silently swallow resets, resubmissions and scheduled copies.
     assert not any(properties["RequiresDuplicateDetection"] for properties in declared.values())
 

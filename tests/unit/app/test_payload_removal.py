@@ -6,13 +6,14 @@ from datetime import timedelta
 import pytest
 from azure.core import MatchConditions
 from azure.servicebus import ServiceBusSubQueue
+from azure.servicebus.amqp import AmqpMessageBodyType
 from azure.servicebus.exceptions import ServiceBusError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delivery.errors import UnreadableError
 from devstack.processes import ROOT
-from models.queues import PROCESSING_QUEUES, SIDE_QUEUES, read_queues
+from models.queues import ALL_QUEUES, SIDE_QUEUES, read_queues
 from services.operation.payload_removal import PayloadRemovalService, longest_life
 from services.payloads import PayloadService
 from tests.fakes import Clock, MemoryBlobs
@@ -20,11 +21,7 @@ from tests.memory_queues import MemoryQueues, Place
 
 QUEUES = read_queues((ROOT / "servicebus.json").read_bytes())
 DEAD = ServiceBusSubQueue.DEAD_LETTER
-PLACES: list[Place] = [
-    (queue, sub_queue)
-    for queue in (*PROCESSING_QUEUES.values(), *SIDE_QUEUES)
-    for sub_queue in (None, DEAD)
-]
+PLACES: list[Place] = [(queue, sub_queue) for queue in ALL_QUEUES for sub_queue in (None, DEAD)]
 
 
 class Scene:
@@ -226,6 +223,16 @@ def _once_after(calls: int, act: Callable[[], None]) -> Callable[[], None]:
 def _ignore(_: object) -> None: ...
 
 
-def test_a_reference_that_is_not_json_is_unreadable() -> None:
-    with pytest.raises(UnreadableError, match="not JSON"):
+def test_a_reference_that_names_no_payload_is_unreadable() -> None:
+    with pytest.raises(UnreadableError, match="names no payload"):
         Scene().payloads.check_out(b'{"schemaVersion":1,"payloadBlob":')
+
+
+def test_a_message_of_somebody_else_stops_no_removal() -> None:
+    scene = Scene()
+    scene.payloads.check_in("a", b"body")
+    foreign = scene.queues.send("sbqlow", sub_queue=DEAD)
+    foreign.body_type = AmqpMessageBodyType.SEQUENCE
+    scene.days(31)
+    scene.daily(2)
+    assert scene.blobs.blobs == {}

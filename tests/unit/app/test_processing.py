@@ -79,14 +79,16 @@ class Stage:
         self.metrics = CountingMetrics()
         self.policies = {name: Squared(SECOND, 10) for name in ("sbqhigh", "sbqnormal", "sbqlow")}
         self.payloads = PayloadService(self.blobs)  # type: ignore[arg-type] # the fake's few methods
+        self.processing = ProcessQueueMessageService(
+            FixedInitialization(configuration or a_configuration()),  # type: ignore[arg-type] # as above
+            payloads=self.payloads,
+            deletions=DeletionService(MemoryTable(), now=self.clock),  # type: ignore[arg-type] # as above
+            post=self.post,
+            target_of=lambda _connection: self.target,
+        )
+        self.setup_error: Exception | None = None
         self.service = QueueItemService(
-            ProcessQueueMessageService(
-                FixedInitialization(configuration or a_configuration()),  # type: ignore[arg-type] # as above
-                payloads=self.payloads,
-                deletions=DeletionService(MemoryTable(), now=self.clock),  # type: ignore[arg-type] # as above
-                post=self.post,
-                target_of=lambda _connection: self.target,
-            ),
+            self._open_processing,
             locks=self.locks,
             turns=Turns(self.policies, threads=4),
             post=self.post,
@@ -96,6 +98,11 @@ class Stage:
             metrics=self.metrics,  # type: ignore[arg-type] # as above
             now=self.clock,
         )
+
+    def _open_processing(self) -> ProcessQueueMessageService:
+        if self.setup_error is not None:
+            raise self.setup_error
+        return self.processing
 
     def deliver(self, message: QueueMessage | bytes | None = None, **changes: Any) -> None:
         if message is not None:
@@ -337,6 +344,8 @@ UNREADABLE = {
     "a lost payload": b'{"schemaVersion":1,"payloadBlob":"gone"}',
     "a payload without a name": b'{"schemaVersion":1,"payloadBlob":',
     "a payload and nothing": b'{"schemaVersion":1,"payloadBlob":null}',
+    "a payload of no name": b'{"schemaVersion":1,"payloadBlob":""}',
+    "a payload elsewhere": b'{"schemaVersion":1,"payloadBlob":"../configuration/x"}',
 }
 
 
@@ -368,6 +377,54 @@ def test_a_record_that_could_not_be_mapped_goes_to_the_dead_letters_with_its_rea
 def test_a_job_that_nobody_knows_is_an_ordinary_error(stage: Stage) -> None:
     stage.fail(ConfigurationError, a_message(job_name="unknown"))
     assert len(stage.settlement.abandoned) == 1
+
+
+@pytest.mark.parametrize(
+    "keys", [{}, {"country": "DE"}, {"partner_number": "D1", "line": 1}, {"Partner_number": "D1"}]
+)
+@pytest.mark.parametrize("action", [JobActionType.NEW_UPDATE, JobActionType.DELETE])
+def test_a_message_with_other_keys_than_the_mapping_hits_no_record(
+    stage: Stage, keys: dict[str, Any], action: JobActionType
+) -> None:
+    stage.fail(ConfigurationError, a_message(keys=keys, action=action))
+    assert stage.target.calls == 0
+    [(_, properties)] = stage.settlement.abandoned
+    assert "keys than the mapping 'customers' has now" in str(properties["ErrorMessage"])
+
+
+def test_sb7_what_fails_before_the_target_waits_as_well(stage: Stage) -> None:
+    unknown = a_message(job_name="unknown")
+    stage.fail(ConfigurationError, unknown)
+    stage.fail(ConfigurationError, unknown, **a_retry(2))
+    stage.fail(ConfigurationError, unknown, **a_retry(3))
+    assert stage.clock.now - NOW == 13 * SECOND
+
+
+def test_an_app_that_is_set_up_wrongly_keeps_its_messages_and_tells_them_why(stage: Stage) -> None:
+    stage.setup_error = ConfigurationError("the app setting SYNC_STORAGE is missing")
+    stage.fail(ConfigurationError)
+    stage.fail(ConfigurationError, **a_retry(2))
+    assert stage.clock.now - NOW == 4 * SECOND
+    [_, (_, properties)] = stage.settlement.abandoned
+    assert properties["ErrorMessage"] == "the app setting SYNC_STORAGE is missing"
+    stage.setup_error = None
+    stage.deliver(**a_retry(3))
+    assert stage.outcomes[-1] is Outcome.SUCCESS
+
+
+def test_sb12_a_suspect_is_put_apart_before_it_is_read(stage: Stage) -> None:
+    stage.deliver(b"what ends the worker", delivery_count=2)
+    assert list(stage.post.posted) == ["sbqnormal"]
+    assert not stage.settlement.dead_lettered
+
+
+def test_sb5_a_lock_lost_while_the_message_is_read_leaves_the_target_untouched(
+    stage: Stage,
+) -> None:
+    reference = stage.payloads.check_in("a", a_message().to_body())
+    stage.blobs.on_download = stage.locks.lose
+    stage.fail(LockLostError, reference)
+    assert stage.target.calls == 0
 
 
 ODD = st.recursive(
@@ -423,6 +480,37 @@ def test_sb5_a_lock_lost_while_processing_keeps_the_host_from_completing(stage: 
     assert stage.outcomes == [Outcome.FAILED]
 
 
+def test_a_dead_letter_and_what_is_set_aside_begin_anew_when_they_are_sent_again(
+    stage: Stage,
+) -> None:
+    earlier = {
+        "JobName": "customers-to-erp",
+        "CarriedAttempts": 9,
+        "Postponements": 4,
+        "ErrorStackTrace": "in upsert",
+        "ErrorDeliveryCount": 9,
+        "Other": 1,
+    }
+    stage.target.error = RejectedError("no")
+    stage.fail(RejectedError, properties=earlier)
+    [(_, _, properties)] = stage.settlement.dead_lettered
+    assert (properties["CarriedAttempts"], properties["Postponements"]) == (0, 0)
+    stage.target.error = TransitiveError("not yet")
+    stage.deliver(properties=earlier)
+    assert properties_of(stage.posted("sbqtransitivenormal")) == {
+        "JobName": "customers-to-erp",
+        "Other": 1,
+        "OriginalQueue": "sbqnormal",
+        "ErrorMessage": "not yet",
+        "ErrorType": "TransitiveError",
+    }
+
+
+def test_a_message_that_says_it_was_tried_a_thousand_times_gets_its_attempt(stage: Stage) -> None:
+    stage.deliver(properties={"CarriedAttempts": 1_000})
+    assert stage.outcomes == [Outcome.SUCCESS]
+
+
 def test_a_dead_letter_that_was_not_one_in_the_end_is_not_counted(stage: Stage) -> None:
     stage.settlement.locks_are_lost = True
     stage.fail(UnreadableError, b"")
@@ -453,6 +541,12 @@ def test_a_message_without_the_target_s_key_is_answered_at_the_response_job_s_pr
 def test_a_message_that_has_the_target_s_key_is_not_answered(answering: Stage) -> None:
     answering.deliver(a_message(fields={"partner_name": "Müller", "erp_number": "N1"}))
     assert answering.post.posted == {}
+
+
+def test_null_does_not_overwrite_what_the_target_has_made_up(answering: Stage) -> None:
+    answering.deliver(a_message(fields={"partner_name": "Müller", "erp_number": None}))
+    assert answering.target.records["D1"].fields == {"partner_name": "Müller"}
+    assert "sbqhigh" in answering.post.posted
 
 
 def test_a_large_answer_goes_by_claim_check(answering: Stage) -> None:

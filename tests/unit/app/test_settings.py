@@ -8,14 +8,20 @@ import pytest
 from composition import Composition
 from delivery.errors import ConfigurationError
 from devstack.stack import QUEUES
-from models.queues import IGNORED_QUEUE, PROCESSING_QUEUES, TRANSITIVE_QUEUES, read_queues
+from models.queues import (
+    IGNORED_QUEUE,
+    PROCESSING_QUEUES,
+    TRANSITIVE_QUEUES,
+    QueueProperties,
+    read_queues,
+)
 from models.settings import backoff_unit, threads
 
 
 @pytest.mark.parametrize("environ", [{}, {"SYNC_BACKOFF_UNIT_MS": ""}])
 def test_what_is_not_set_has_its_default(environ: dict[str, str]) -> None:
     assert backoff_unit(environ) == timedelta(seconds=1)
-    assert threads(environ) == 32
+    assert 5 <= threads(environ) <= 32
 
 
 def test_a_setting_is_taken() -> None:
@@ -52,3 +58,8 @@ def test_a_queues_file_that_cannot_be_used_says_what_to_do(
         path.write_bytes(content)
     with pytest.raises(ConfigurationError, match=r"queues\.json .* cannot be read"):
         _ = Composition({"SYNC_QUEUES_FILE": str(path)}).queues
+
+
+def test_the_usual_properties_are_those_of_the_file() -> None:
+    queues = read_queues(QUEUES.read_bytes())
+    assert {queues[name] for name in PROCESSING_QUEUES.values()} == {QueueProperties()}
