@@ -9,7 +9,7 @@ demo: set-up
 # Every test.
 test: set-up
 	@mkdir -p .stack
-	PYTEST_DEBUG_TEMPROOT=.stack $(PYTHON) -m pytest
+	PYTEST_DEBUG_TEMPROOT=.stack $(PYTHON) -m pytest -n 2 --dist loadfile
 
 # What costs seconds: format, lint, types, import directions, unit tests and contracts on fakes.
 check: set-up

@@ -37,16 +37,19 @@ class ConnectorBase(ABC):
         """Write the record: insert it, or update it where its key exists.
 
         Fields that the message lacks keep what the target holds. Where `response` is given, return
-        its message, made of the record as the target holds it now. Raise TransitiveError where the
-        record refers to another one that is not there yet, and OutdatedError where the job skips
-        what is outdated and the target holds a strictly newer change.
+        its message, made of the record as the target holds it now; None where that is null in all
+        fields that the message lacks. Raise TransitiveError where the record refers to another one
+        that is not there yet, or one that makes its key has no value yet. Raise OutdatedError where
+        the job skips what is outdated and the target holds a strictly newer change, and where the
+        message is `update_only` and the record is not there.
         """
 
     @abstractmethod
     def delete(self, message: QueueMessage, mapping: Mapping, job: Job) -> None:
         """Remove the record; one that is gone already is fine.
 
-        Raise OutdatedError as `upsert` does; how old the deletion is says its change tracker.
+        Raise ConfigurationError where several records may have these keys. Raise OutdatedError as
+        `upsert` does; how old the deletion is says its change tracker.
         """
 
     @abstractmethod

@@ -170,6 +170,18 @@ class Mapping(Document):
             raise ValueError(msg)
         return self
 
+    @model_validator(mode="after")
+    def _a_key_is_not_null(self) -> Self:
+        keys = {pair.target for pair in self.keys}
+        for number, resolver in enumerate(self.resolvers):
+            if resolver.absent == "null" and resolver.field in keys:
+                msg = (
+                    f"resolvers.{number}.absent: {resolver.field} is a key, which may not be null; "
+                    "leave `absent` out"
+                )
+                raise ValueError(msg)
+        return self
+
     def _check_option(self, place: str, operation: Option) -> None:
         name = operation.option.map
         if name not in self.option_maps:

@@ -14,7 +14,7 @@ from connectors.fields import Lookup, Resolution, resolutions
 from connectors.sql.actions import invoke
 from connectors.sql.deadlines import Limits
 from connectors.sql.engines import open_engine
-from connectors.sql.errors import translated
+from connectors.sql.errors import may_come_of_a_changed_table, translated
 from connectors.sql.lookup import SqlLookup
 from connectors.sql.responses import Answer
 from connectors.sql.source import Reading
@@ -104,15 +104,16 @@ class SqlConnector(ConnectorBase):
     def upsert(
         self, message: QueueMessage, mapping: Mapping, job: Job, response: Response | None = None
     ) -> QueueMessage | None:
-        """Insert or update in one statement; fields that the message lacks stay as they are."""
+        """Insert or update; fields that the message lacks stay as they are."""
         entity = mapping.target_entity
+        lacking = response.lacking(message) if response else ()
         with self._writing(entity, missing_reference=TransitiveError):
             message = self._resolved(message, mapping)
             write = self._write_for(message, entity, _guard(message, job))
             answer = response and self._answer_for(message, entity, response)
             with self._engine.connect() as connection:
                 write.execute(connection, message)
-                return answer.read(connection, message.keys) if answer else None
+                return answer.read(connection, message.keys, lacking) if answer else None
 
     def delete(self, message: QueueMessage, mapping: Mapping, job: Job) -> None:
         """Delete by key; a row that is gone already is fine."""
@@ -145,13 +146,13 @@ class SqlConnector(ConnectorBase):
 
     @contextmanager
     def _writing(self, entity: str, missing_reference: type[DeliveryError]) -> Iterator[None]:
-        try:
-            with translated(entity, missing_reference=missing_reference):
+        with translated(entity, missing_reference=missing_reference):
+            try:
                 yield
-        except (ConfigurationError, RejectedError):
-            # The table may not be what it was when the statements were built.
-            self._forget(entity)
-            raise
+            except Exception as error:
+                if may_come_of_a_changed_table(error):
+                    self._forget(entity)
+                raise
 
     def _forget(self, entity: str) -> None:
         for kind in [kind for kind in list(self._writes) if kind[0] == entity]:
@@ -169,6 +170,8 @@ class SqlConnector(ConnectorBase):
             key = resolution.key_of(part)
             if key is not None:
                 part[resolution.field] = self._look_up(resolution, key)
+            if part is resolved.keys and part[resolution.field] is None:
+                raise _without_key(resolution)
         return resolved
 
     def _look_up(self, resolution: Resolution, key: Value) -> Value:
@@ -202,6 +205,15 @@ class SqlConnector(ConnectorBase):
             keys = list(message.keys)
             answer = self._answers[kind] = Answer.of(response, table, keys, self.lookup())
         return answer
+
+
+def _without_key(resolution: Resolution) -> TransitiveError:
+    """Return what to raise for a key that is null, of which a database holds several."""
+    reference = resolution.reference
+    return TransitiveError(
+        f"{resolution.where}: the record of {reference.entity!r} has no value yet in its field "
+        f"{reference.value!r}, and a key needs one"
+    )
 
 
 def _guard(message: QueueMessage, job: Job) -> str | None:

@@ -1,5 +1,6 @@
 """A database's engine: its URL checked, its driver known, and a limit on whatever may last."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -47,6 +48,8 @@ def _parsed(name: str, url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
         kind = (parsed.get_backend_name(), parsed.get_driver_name())
+    except ValueError:  # the port is no number; the cause would quote it
+        raise _unclear(name) from None
     except (exc.ArgumentError, exc.NoSuchModuleError):
         # The cause would quote the URL with its password.
         msg = (
@@ -60,7 +63,34 @@ def _parsed(name: str, url: str) -> sa.URL:
             f"supported are {', '.join('+'.join(known) for known in _ARGUMENTS)}"
         )
         raise ConfigurationError(msg)
+    if not _is_clear(parsed, url):
+        raise _unclear(name)
     return parsed
+
+
+def _is_clear(parsed: sa.URL, url: str) -> bool:
+    """Tell whether no part of the password can have been read as something else."""
+    if parsed.get_backend_name() == "sqlite":  # a file has no password
+        return True
+    if parsed.host and not all(map(_HOST.fullmatch, parsed.host.split(","))):
+        return False
+    rest = url.partition("://")[2]
+    user = _USER.match(rest)
+    return "@" not in rest[user.end() :] if user else "@" not in rest
+
+
+def _unclear(name: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"connection {name!r}: it is not clear where the password ends in its app setting's URL; "
+        "escape special characters of user and password: @ is %40, : is %3A, / is %2F, ? is %3F"
+    )
+
+
+#: User and password, as SQLAlchemy reads them.
+_USER = re.compile("[^:/]*(:[^@]*)?@")
+
+#: A name, an address, or what SQL Server calls an instance.
+_HOST = re.compile(r"[\w-]{1,63}(\.[\w-]{1,63})*\.?(\\\w+)?|[0-9A-Fa-f:.]+(%\w+)?")
 
 
 def driver_arguments(backend: str, driver: str, limits: Limits) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import exc
 
 from connectors.sql.codes import is_without_unique_key, meaning
+from connectors.sql.connecting import is_of_connecting, reason_of
 from delivery.errors import (
     ConfigurationError,
     DeliveryError,
@@ -37,6 +38,9 @@ def translated(
         msg = f"{place} does not exist; correct the mapping, or create the table"
         raise ConfigurationError(msg) from error
     except exc.DBAPIError as error:
+        if is_of_connecting(error):
+            msg = f"{place}: {reason_of(error)}"
+            raise _by_class(error)(msg) from None
         raised = meaning(error.orig) or _by_class(error)
         if raised is TransitiveError:
             raised = missing_reference
@@ -55,6 +59,25 @@ def translated(
     except exc.TimeoutError as error:
         msg = f"{place}: no free database connection in time"
         raise UnavailableError(msg) from error
+
+
+def may_come_of_a_changed_table(error: Exception) -> bool:
+    """Tell whether a statement may fail because its table is not what it was any more.
+
+    Constraints and triggers are judged by the database, as they are; types and names by us too.
+    """
+    match error:
+        case exc.DataError():
+            return True
+        case exc.DBAPIError():
+            raised = meaning(error.orig) or _by_class(error)
+            return raised is ConfigurationError
+        case exc.TimeoutError():
+            return False
+        case exc.SQLAlchemyError() | ConfigurationError() | RejectedError():
+            return True
+        case _:
+            return False
 
 
 def _by_class(error: exc.DBAPIError) -> type[DeliveryError]:

@@ -1,5 +1,6 @@
 """What the target holds after a write, as the message of the response job."""
 
+from collections.abc import Collection
 from collections.abc import Mapping as Record
 from dataclasses import dataclass
 from typing import Any, Self, cast
@@ -49,15 +50,23 @@ class Answer:
         """Tell whether it was built for just this configuration."""
         return self.response.job is response.job and self.response.mapping is response.mapping
 
-    def read(self, connection: sa.Connection, keys: Record[str, Value]) -> QueueMessage | None:
-        """Return the record's message, None where somebody deleted the record meanwhile."""
+    def read(
+        self, connection: sa.Connection, keys: Record[str, Value], lacking: Collection[str]
+    ) -> QueueMessage | None:
+        """Return the record's message, None where there is nothing to tell.
+
+        Somebody deleted the record meanwhile, or all that was `lacking` is null.
+        """
         values = converted(self.parameters, keys.values())
         row = connection.execute(self.select, values).mappings().first()
         if row is None:
             return None
         record = cast("Record[str, Any]", row)
+        if lacking and all(record[field] is None for field in lacking):
+            return None
         reached = record[self.cursor] if self.cursor else None
         tracker = "" if reached is None else to_tracker(reached)
         change = SourceChange(JobActionType.NEW_UPDATE, record, tracker)
         [message] = self.serializer.serialize([change])
+        message.update_only = True
         return message

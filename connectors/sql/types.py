@@ -31,18 +31,23 @@ def readable(source: sa.Column[Any]) -> sa.ColumnElement[Any]:
     return sa.cast(source, sa.Text).label(source.name)
 
 
-def writable(target: sa.Column[Any]) -> sa.ColumnElement[Any]:
-    """Return the parameter named like the column, which the database casts where we do not know."""
+def writable(target: sa.Column[Any], name: str | None = None) -> sa.ColumnElement[Any]:
+    """Return the parameter, which the database casts where we do not know its type.
+
+    Without a name it is named like the column.
+    """
     if _is_known(target):
-        return sa.bindparam(target.name, type_=target.type)
-    return sa.cast(sa.bindparam(target.name, type_=sa.Text), target.type)
+        return sa.bindparam(name or target.name, type_=target.type)
+    return sa.cast(sa.bindparam(name or target.name, type_=sa.Text), target.type)
 
 
-def comparable(target: sa.Column[Any], dialect: str) -> sa.ColumnElement[Any]:
-    """Return the parameter named like the column, rounded as the column rounds what it is given."""
+def comparable(
+    target: sa.Column[Any], dialect: str, name: str | None = None
+) -> sa.ColumnElement[Any]:
+    """Return the parameter, rounded as the column rounds what it is given."""
     if dialect == "sqlite":  # its columns round nothing, and its casts know no times
-        return writable(target)
-    return sa.cast(writable(target), target.type)
+        return writable(target, name)
+    return sa.cast(writable(target, name), target.type)
 
 
 def typed_parameter(

@@ -10,9 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-from connectors.sql.errors import NO_UNIQUE_KEY
 from connectors.sql.merges import merge, parameter_names
-from connectors.sql.tables import unique_keys
+from connectors.sql.tables import check_unique_key, unique_keys
 from connectors.sql.types import Columns, writable
 from delivery.errors import ConfigurationError
 
@@ -30,15 +29,27 @@ class Upsert:
         """Return the statement; its parameters are `parameter_names`."""
         match dialect.name:
             case "mysql" | "mariadb":
-                _check_unique_key(self)
+                # These databases do not refuse themselves what would insert a key twice.
+                check_unique_key(self.table, self.keys)
                 _check_no_other_key(self)
                 return _on_duplicate_key(self)
             case "mssql":
-                _check_unique_key(self)
+                check_unique_key(self.table, self.keys)
                 merging = merge(dialect, self.table, self.keys, self.fields, self.guard)
                 return _counting(merging)
             case _:
                 return _on_conflict(self, dialect.name)
+
+    def lacks_columns(self, dialect: sa.Dialect) -> bool:
+        """Tell whether its insert would be refused even where it only is to update.
+
+        Most databases look for missing values before they look for the key. SQL Server merges, and
+        asks for them only where it inserts.
+        """
+        if dialect.name == "mssql":
+            return False
+        written = _names((*self.keys, *self.fields))
+        return any(column.name not in written and _is_required(column) for column in self.table.c)
 
     def parameter_names(self, dialect: sa.Dialect) -> list[str]:
         """Return the name of the parameter of each key, then of each field."""
@@ -51,6 +62,12 @@ class Upsert:
 def is_not_newer(guard: sa.Column[Any], time: sa.ColumnElement[Any]) -> sa.ColumnElement[bool]:
     """Return what holds where the row is not newer than `time`."""
     return sa.or_(guard.is_(None), guard <= time)
+
+
+def _is_required(column: sa.Column[Any]) -> bool:
+    made_up = (column.server_default, column.identity, column.computed)
+    is_counted = column.autoincrement is True
+    return not column.nullable and not is_counted and all(each is None for each in made_up)
 
 
 def _values(upsert: Upsert) -> dict[str, sa.ColumnElement[Any]]:
@@ -99,13 +116,6 @@ def _counting(statement: Any) -> sa.Executable:  # noqa: ANN401 - inserts of sev
     return counting
 
 
-def _check_unique_key(upsert: Upsert) -> None:
-    """Refuse what would insert a key twice; these databases do not refuse it themselves."""
-    if _names(upsert.keys) not in unique_keys(upsert.table):
-        msg = f"table {upsert.table.fullname!r}: {NO_UNIQUE_KEY}"
-        raise ConfigurationError(msg)
-
-
 def _check_no_other_key(upsert: Upsert) -> None:
     """Refuse what would change the row of another key.
 
@@ -113,7 +123,7 @@ def _check_no_other_key(upsert: Upsert) -> None:
     """
     keys, written = _names(upsert.keys), _names((*upsert.keys, *upsert.fields))
     for other in unique_keys(upsert.table):
-        if other and other <= written and not keys <= other:
+        if other <= written and not keys <= other:
             msg = (
                 f"table {upsert.table.fullname!r}: {', '.join(sorted(other))} is unique too, and "
                 "MySQL would change the row that has it, whatever its key; "

@@ -168,10 +168,10 @@ class ProcessQueueMessageService:
 def _check_keys(work: Work) -> None:
     """Refuse a message from before its mapping's keys were changed: it would hit other records."""
     expected = {pair.target for pair in work.mapping.keys}
-    if work.message.keys.keys() != expected:
+    if work.message.keys.keys() != expected or None in work.message.keys.values():
         msg = (
-            f"job {work.job.name!r}: the message was sent with other keys than the mapping "
-            f"{work.mapping.name!r} has now, which are {', '.join(sorted(expected))}; "
-            "send the record again, or remove the message"
+            f"job {work.job.name!r}: the message has other keys than the mapping "
+            f"{work.mapping.name!r} has now, which are {', '.join(sorted(expected))}, or null in "
+            "one; send the record again, or remove the message"
         )
         raise ConfigurationError(msg)

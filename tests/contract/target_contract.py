@@ -3,6 +3,7 @@
 import contextlib
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from delivery.errors import (
     RejectedError,
     TransitiveError,
 )
+from models.job import Job
 from models.queue_message import JobActionType
 from models.watermark import WatermarkValue
 from tests.builders import a_job, a_mapping, a_message
@@ -174,13 +176,61 @@ class TargetContract:
             change_tracker="",
             keys={"number": "D1"},
             fields={"credit": credit},
+            update_only=True,
         )
+
+    def test_a_response_that_cannot_be_mapped_only_updates_too(self, system: RemoteSystem) -> None:
+        response = a_response(
+            fields=[{"source": "partner_name", "target": "credit"}],
+            operations=[{"field": "credit", "number": {"locale": "de-DE"}}],
+        )
+        answer = system.connector.upsert(a_message(), MAPPING, a_job(), response)
+        assert answer is not None
+        assert answer.mapping_error is not None
+        assert answer.update_only
+
+    def test_there_is_no_response_where_all_that_the_message_lacks_is_null(
+        self, system: RemoteSystem
+    ) -> None:
+        names = ["partner_name", "partner_credit", "partner_changed_at"]
+        response = a_response(fields=[{"source": name, "target": name} for name in names])
+        message = a_message(fields={"partner_credit": None})
+        for held, is_answered in (({}, False), ({"partner_name": "x"}, True)):
+            system.clear()
+            system.insert("partner", {"partner_number": "D1", **held})
+            answer = system.connector.upsert(message, MAPPING, a_job(), response)
+            assert (answer is not None) is is_answered
+
+    @pytest.mark.parametrize("job", [a_job(), GUARDED])
+    @pytest.mark.parametrize(
+        "fields", [{}, {"partner_name": "x"}, {"partner_changed_at": at(6).isoformat()}]
+    )
+    def test_a_message_that_only_updates_makes_no_record(
+        self, system: RemoteSystem, job: Job, fields: dict[str, str]
+    ) -> None:
+        message = a_message(fields=fields, update_only=True)
+        with pytest.raises(OutdatedError, match=r"'partner'.*record is not there any more"):
+            system.connector.upsert(message, MAPPING, job)
+        assert system.partners() == {}
+        system.insert("partner", {"partner_number": "D1", "partner_credit": 1})
+        system.connector.upsert(message, MAPPING, job)
+        assert system.partners() == {"D1": (fields.get("partner_name"), Decimal(1))}
+
+    def test_a_message_that_only_updates_is_outdated_too(self, system: RemoteSystem) -> None:
+        system.connector.upsert(a_change("new", 5), MAPPING, GUARDED)
+        for minute, expected in ((4, "new"), (5, "5"), (6, "6")):
+            change = a_change(str(minute), minute)
+            change.update_only = True
+            with contextlib.suppress(OutdatedError):
+                system.connector.upsert(change, MAPPING, GUARDED)
+            assert system.partners() == {"D1": (expected, None)}
 
     def test_a_response_has_the_time_of_its_jobs_watermark_as_change_tracker(
         self, system: RemoteSystem
     ) -> None:
         cursor = {"watermark": {"field": "partner_changed_at", "type": "datetime"}}
         trackers = []
+        system.insert("partner", {"partner_number": "D1", "partner_credit": 1})
         for minute in (5, None):
             change = a_change("x", minute)
             answer = system.connector.upsert(change, MAPPING, a_job(), a_response(cursor))
@@ -256,6 +306,42 @@ class TargetContract:
         assert system.partners() == {"one": ("Müller", None)}
         system.connector.delete(a_deletion(""), mapping, a_job())
         assert system.partners() == {}
+
+    def test_a_key_that_a_reference_makes_has_to_have_a_value(self, system: RemoteSystem) -> None:
+        resolver = {"at": "target", "entity": "country", "key": "code", "value": "label"}
+        mapping = a_mapping(resolvers=[{"field": "partner_number", **resolver}])
+        system.insert("country", {"code": "GEHEIM", "label": None})
+        message = a_message(keys={"partner_number": "GEHEIM"})
+        deletion = a_message(action=DELETE, keys=message.keys, fields={})
+        for call in (
+            partial(system.connector.upsert, message, mapping, a_job()),
+            partial(system.connector.delete, deletion, mapping, a_job()),
+        ):
+            with pytest.raises(
+                TransitiveError, match=r"'customers'.*'partner_number'.*'country' has no value"
+            ) as caught:
+                call()
+            assert "GEHEIM" not in str(caught.value)
+        assert system.partners() == {}
+
+    @pytest.mark.parametrize("keys", [{}, {"partner_name": "x"}, {"partner_credit": "1"}])
+    @pytest.mark.parametrize("job", [a_job(), GUARDED])
+    def test_keys_that_several_records_may_have_change_and_delete_none(
+        self, system: RemoteSystem, keys: dict[str, str], job: Job
+    ) -> None:
+        for number in ("D1", "D2"):
+            record = {"partner_number": number, "partner_name": "x", "partner_credit": 1}
+            system.insert("partner", record)
+        before = system.partners()
+        deletion = a_message(action=DELETE, keys=keys, fields={}, change_tracker=at(9).isoformat())
+        with pytest.raises(ConfigurationError, match="unique constraint on exactly these"):
+            system.connector.delete(deletion, MAPPING, job)
+        for update_only in (False, True):
+            fields = {"partner_number": "D3"}
+            message = a_message(keys=keys, fields=fields, update_only=update_only)
+            with pytest.raises(ConfigurationError, match="unique constraint on exactly these"):
+                system.connector.upsert(message, MAPPING, job)
+        assert system.partners() == before
 
     def test_a_target_reference_that_can_be_no_key_does_not_fit_the_mapping(
         self, system: RemoteSystem

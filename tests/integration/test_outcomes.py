@@ -66,7 +66,9 @@ def test_sb7_a_target_that_is_down_is_tried_ten_times_each_n_squared_units_after
     assert message.dead_letter_reason == "MaxDeliveryCountExceeded"
     assert (facts["ErrorType"], facts["ErrorDeliveryCount"]) == ("UnavailableError", 10)
     # 4, 9, 16 and 25 units were waited inside; 36, 49, 64, 81 and 100 as scheduled copies.
-    assert (facts.get("CarriedAttempts"), facts.get("Postponements")) == (9, 5)
+    # The broker saw the last of the copies once; whoever sends it again begins anew.
+    assert (message.delivery_count or 0) <= 1
+    assert (facts["CarriedAttempts"], facts["Postponements"]) == (0, 0)
     scene.crm.execute("INSERT INTO outage VALUES ('2')")
     scene.wait_until_done("sbqhigh", "outage")
     with opened(scene.stack, "outage") as outage:

@@ -380,7 +380,14 @@ def test_a_job_that_nobody_knows_is_an_ordinary_error(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [{}, {"country": "DE"}, {"partner_number": "D1", "line": 1}, {"Partner_number": "D1"}]
+    "keys",
+    [
+        {},
+        {"country": "DE"},
+        {"partner_number": "D1", "line": 1},
+        {"Partner_number": "D1"},
+        {"partner_number": None},
+    ],
 )
 @pytest.mark.parametrize("action", [JobActionType.NEW_UPDATE, JobActionType.DELETE])
 def test_a_message_with_other_keys_than_the_mapping_hits_no_record(

@@ -1,16 +1,18 @@
 """What the errors of drivers that are not run here mean, and what engines are told to limit."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy import exc
 
 from connectors.sql.deadlines import Limits
 from connectors.sql.engines import driver_arguments, open_engine
-from connectors.sql.errors import translated
+from connectors.sql.errors import may_come_of_a_changed_table, translated
 from delivery.errors import (
     ConfigurationError,
     DeliveryError,
+    OutdatedError,
     RejectedError,
     TransitiveError,
     UnavailableError,
@@ -111,6 +113,105 @@ def test_an_error_of_mysql_or_sql_server_is_what_it_means_and_quotes_nothing(
     assert type(caught.value) is expected
     assert words in str(caught.value)
     assert "GEHE" not in str(caught.value)
+
+
+class _Postgresql(Exception):  # noqa: N818 - as a driver's
+    def __init__(self, text: str, table: str, constraint: str) -> None:
+        super().__init__(text)
+        self.sqlstate = "23503"
+        self.diag = SimpleNamespace(
+            message_primary=text, table_name=table, constraint_name=constraint
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('insert or update on table "{t}" violates foreign key constraint "{c}"', TransitiveError),
+        (
+            "Einfügen oder Aktualisieren in Tabelle »{t}« verletzt Fremdschlüssel-Constraint »{c}«",
+            TransitiveError,
+        ),
+        (
+            'la INSERT o l\'UPDATE sulla tabella "{t}" viola il vincolo di chiave esterna "{c}"',
+            TransitiveError,
+        ),
+        (
+            'update or delete on table "p" violates foreign key constraint "{c}" on table "{t}"',
+            RejectedError,
+        ),
+        (
+            "Löschen in Tabelle »p« verletzt Fremdschlüssel-Constraint »{c}« von Tabelle »{t}«",
+            RejectedError,
+        ),
+        (
+            "DELETE sur la table « p » viole la contrainte « {c} » de la table « {t} »",
+            RejectedError,
+        ),
+    ],
+)
+@pytest.mark.parametrize(("table", "constraint"), [("t", "c"), ('a "b" c', 'd "e" f'), ("p", "p")])
+def test_in_postgresql_a_missing_record_is_told_from_one_that_others_refer_to_in_any_language(
+    text: str, expected: type[DeliveryError], table: str, constraint: str
+) -> None:
+    error = _Postgresql(text.format(t=table, c=constraint), table, constraint)
+    with pytest.raises(DeliveryError) as caught:
+        translate(exc.IntegrityError("INSERT", {}, error))
+    assert type(caught.value) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('The INSERT statement conflicted with the FOREIGN KEY constraint "f".', TransitiveError),
+        (
+            'The MERGE statement conflicted with the FOREIGN KEY SAME TABLE constraint "f".',
+            TransitiveError,
+        ),
+        (
+            'Die MERGE-Anweisung steht in Konflikt mit der FOREIGN KEY-Einschränkung "f".',
+            TransitiveError,
+        ),
+        (
+            'The MERGE statement conflicted with the REFERENCE constraint "FOREIGN KEY f".',
+            RejectedError,
+        ),
+        (
+            'The UPDATE statement conflicted with the SAME TABLE REFERENCE constraint "f".',
+            RejectedError,
+        ),
+        ('The MERGE statement conflicted with the CHECK constraint "f".', RejectedError),
+    ],
+)
+def test_in_sql_server_a_missing_record_is_told_from_one_that_others_refer_to(
+    text: str, expected: type[DeliveryError]
+) -> None:
+    with pytest.raises(DeliveryError) as caught:
+        translate(of_sql_server(exc.IntegrityError, 547, text))
+    assert type(caught.value) is expected
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (exc.NoSuchTableError("t"), True),
+        (ConfigurationError("no column"), True),
+        (RejectedError("a value of another type"), True),
+        (of_mysql(exc.OperationalError, 1054, "Unknown column 'c'"), True),
+        (exc.DataError("INSERT", (), Exception("numeric field overflow")), True),
+        (exc.NotSupportedError("SELECT", (), Exception("cached plan")), True),
+        (exc.IntegrityError("INSERT", (), Exception("CHECK constraint failed")), False),
+        (of_mysql(exc.OperationalError, 1644, "blocked"), False),
+        (of_mysql(exc.OperationalError, 2013, "Lost connection"), False),
+        (exc.TimeoutError(), False),
+        (TransitiveError("not there yet"), False),
+        (OutdatedError("newer"), False),
+    ],
+)
+def test_what_a_changed_table_may_cause_makes_us_read_it_again(
+    error: Exception, *, expected: bool
+) -> None:
+    assert may_come_of_a_changed_table(error) is expected
 
 
 def test_a_missing_reference_is_what_the_call_makes_of_it() -> None:

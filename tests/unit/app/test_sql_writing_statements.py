@@ -70,9 +70,9 @@ def test_mysql_updates_what_the_message_has() -> None:
 
 def test_mysql_is_asked_afterwards_whether_its_row_is_newer() -> None:
     write = Write.upsert(MYSQL, TABLE, MESSAGE, "changed")
-    assert text(write.doubt, MYSQL) == (
-        "SELECT 1 FROM dbo.partner WHERE dbo.partner.number = %s "
-        "AND dbo.partner.changed > CAST(%s AS DATETIME(3))"
+    assert text(write.held.select, MYSQL) == (
+        "SELECT CASE WHEN (dbo.partner.changed > CAST(%s AS DATETIME(3))) THEN 1 ELSE 0 END "
+        "AS anon_1 FROM dbo.partner WHERE dbo.partner.number = %s"
     )
 
 
@@ -157,7 +157,81 @@ def test_a_deletion_spares_a_newer_row(dialect: sa.Dialect, expected: str) -> No
 
 def test_a_deletion_that_removed_nothing_asks_whether_the_row_is_there() -> None:
     write = Write.delete(MYSQL, TABLE, DELETION, "changed")
-    assert text(write.doubt, MYSQL) == "SELECT 1 FROM dbo.partner WHERE dbo.partner.number = %s"
+    assert text(write.held.select, MYSQL) == (
+        "SELECT CASE WHEN (dbo.partner.changed > CAST(%s AS DATETIME(3))) THEN 1 ELSE 0 END "
+        "AS anon_1 FROM dbo.partner WHERE dbo.partner.number = %s"
+    )
+
+
+_REQUIRING = sa.Table(
+    "partner",
+    sa.MetaData(),
+    sa.Column("number", sa.String(20), primary_key=True),
+    sa.Column("changed", mysql.DATETIME(fsp=3).with_variant(_DATETIME2, "mssql")),
+    sa.Column("customer", sa.String(20), nullable=False),
+)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "is_first", "expected"),
+    [
+        (
+            MYSQL,
+            True,
+            (
+                "UPDATE partner SET changed=%s WHERE partner.number = %s "
+                "AND (partner.changed IS NULL OR partner.changed <= CAST(%s AS DATETIME(3)))"
+            ),
+        ),
+        (
+            SQL_SERVER,
+            False,
+            (
+                "UPDATE partner SET changed=? WHERE partner.number = ? "
+                "AND (partner.changed IS NULL OR partner.changed <= CAST(? AS DATETIME2(3)))"
+            ),
+        ),
+    ],
+)
+def test_where_an_insert_would_lack_a_column_an_update_comes_first_but_for_merges(
+    dialect: sa.Dialect, expected: str, *, is_first: bool
+) -> None:
+    message = replace(MESSAGE, fields={"changed": "2026-11-30T10:00:00"})
+    write = Write.upsert(dialect, _REQUIRING, message, "changed")
+    assert write.is_update_first is is_first
+    assert write.update is not None
+    assert text(write.update.statement, dialect) == expected
+
+
+def test_columns_that_the_database_fills_are_not_lacking() -> None:
+    filled: list[dict[str, Any]] = [
+        {"server_default": "x"},
+        {"autoincrement": True},
+        {"nullable": True},
+    ]
+    for options in filled:
+        column = sa.Column("other", sa.Integer, **{"nullable": False, **options})
+        table = sa.Table(
+            "partner", sa.MetaData(), sa.Column("number", sa.Text, primary_key=True), column
+        )
+        message = replace(MESSAGE, fields={})
+        assert not Write.upsert(MYSQL, table, message, None).is_update_first
+
+
+@pytest.mark.parametrize("dialect", [MYSQL, SQL_SERVER, sqlite.dialect()])
+def test_a_deletion_by_what_is_no_unique_key_is_refused(dialect: sa.Dialect) -> None:
+    table = sa.Table(
+        "partner",
+        sa.MetaData(),
+        *(sa.Column(name, sa.Integer) for name in ("number", "mail", "phone")),
+    )
+    columns = table.c
+    sa.Index("partial", columns["number"], unique=True, sqlite_where=columns["mail"] > 0)
+    sa.Index("by_function", columns["mail"], sa.func.abs(columns["phone"]), unique=True)
+    for names in ((), ("number",), ("mail",), ("mail", "phone")):
+        deletion = replace(DELETION, keys=dict.fromkeys(names, 1))
+        with pytest.raises(ConfigurationError, match="unique constraint on exactly these"):
+            Write.delete(dialect, table, deletion, None)
 
 
 @pytest.mark.parametrize("dialect", [MYSQL, SQL_SERVER])

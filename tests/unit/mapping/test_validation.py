@@ -162,6 +162,14 @@ def test_an_option_map_is_checked(table: dict[str, Any], expected: str) -> None:
     [
         ([{"field": "y"}], "resolvers.0.field: y is made by no key, field"),
         ([{"field": "x"}, {"field": "x"}], "resolvers: x would be resolved twice"),
+        (
+            [{"field": "partner_number", "absent": "null"}],
+            "resolvers.0.absent: partner_number is a key",
+        ),
+        (
+            [{"field": "partner_number", "absent": "null", "at": "source"}],
+            "resolvers.0.absent: partner_number is a key",
+        ),
         ([{"field": "x", "at": "home"}], "resolvers.0.at: Input should be 'source' or 'target'"),
     ],
 )
