@@ -1,5 +1,6 @@
 """`python -m devstack.up`: the demonstration's stack, running until Ctrl-C, to play with."""
 
+import argparse
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ _CUSTOMERS = 100
 
 def main() -> int:
     """Return 130 after Ctrl-C, 1 where a server did not start or ended by itself."""
+    argparse.ArgumentParser(prog="devstack.up", description=__doc__).parse_args()
     return run_command("up", _run)
 
 
@@ -48,8 +50,12 @@ Service Bus administration (HTTPS)     {bus["admin_connection_string"]}
 Functions host                         {host["url"]}
 Logs                                   {folder}/*.log
 
-Changes are detected every two seconds. For the operator console, in another terminal:
+Changes are detected every two seconds. For the operator console, and to look into queues
+(docs/operations.md), in another terminal:
   export SYNC_STORAGE='{stack.azurite.connection_string()}'
+  export SYNC_SERVICE_BUS='{bus["connection_string"]}'
+How everything is (function key):
+  curl {host["url"]}/api/Health -H "x-functions-key: {_key(folder, "GetHealth")}"
 A job by hand (function key), and detection at once (master key):
   curl {host["url"]}/api/ExecuteJob -H "x-functions-key: {_key(folder, "ExecuteJob")}" \\
     -d '{{"job": "customers-to-erp", "dryRun": true, "watermark": ""}}'

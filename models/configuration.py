@@ -113,7 +113,10 @@ class Configuration:
         if job.watermark is None:
             yield f"{place} needs a watermark, which says how old a change is"
         elif WatermarkType.of(job.watermark.type) in {WatermarkType.TOKEN, WatermarkType.UNKNOWN}:
-            yield f"{place} needs a watermark that can be compared: {job.watermark.type} cannot"
+            yield (
+                f"{place} needs a watermark of type datetime, integer or text; "
+                f"values of type {job.watermark.type!r} cannot be compared"
+            )
         elif mapping.deletions and WatermarkType.of(job.watermark.type) is WatermarkType.DATE:
             yield (
                 f"{place} needs a finer watermark than a date, as mapping {mapping.name!r} has "

@@ -53,8 +53,8 @@ def _parsed(name: str, url: str) -> sa.URL:
     except (exc.ArgumentError, exc.NoSuchModuleError):
         # The cause would quote the URL with its password.
         msg = (
-            f"connection {name!r}: its app setting holds no database URL; "
-            "write dialect+driver://user:password@host/database"
+            f"connection {name!r}: its app setting holds no database URL of a kind that we know; "
+            "docs/jobs.md shows how to write one"
         )
         raise ConfigurationError(msg) from None
     if kind not in _ARGUMENTS:

@@ -105,8 +105,8 @@ class _Progress:
                 self.watermark = reached
         except ValueError:
             msg = (
-                f"the watermark type {self.watermark.type} does not fit the values of its field, "
-                f"such as {change_tracker!r}; correct the job's watermark.type"
+                f"the watermark type {self.watermark.type} does not fit the values of its field; "
+                "correct the job's watermark.type"
             )
             raise ConfigurationError(msg) from None
 

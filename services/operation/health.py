@@ -14,7 +14,7 @@ from typing import Any
 
 from azure.core.exceptions import HttpResponseError
 
-from delivery.errors import DeliveryError
+from delivery.errors import ConfigurationError, DeliveryError
 from services.operation.time_limit import start
 
 #: The whole answer takes no longer, whatever hangs.
@@ -164,8 +164,10 @@ def _done(finding: Finding) -> "Future[tuple[Finding, float]]":
 
 
 def _failed(error: Exception, remedy: str) -> Finding:
+    if isinstance(error, ConfigurationError):
+        return Finding(State.UNHEALTHY, str(error))  # it says itself what to do
     if isinstance(error, DeliveryError):
-        return Finding(State.UNHEALTHY, str(error))
+        return Finding(State.UNHEALTHY, f"{error}; {remedy}")
     # The texts of other errors may hold addresses and more.
     what = type(error).__name__
     if isinstance(error, HttpResponseError) and error.status_code:

@@ -68,7 +68,8 @@ def test_a_restriction_degrades_and_stays_200() -> None:
 @pytest.mark.parametrize(
     ("error", "detail"),
     [
-        (UnavailableError("connection 'crm' is not reached"), "connection 'crm' is not reached"),
+        (UnavailableError("'crm' is not reached"), "'crm' is not reached; look there"),
+        (ConfigurationError("set the setting"), "set the setting"),
         (OSError("secret"), "not reached, or refused (OSError); look there"),
         (
             ServiceRequestError("https://secret"),
@@ -221,7 +222,8 @@ def test_every_connection_of_the_configuration_is_a_part() -> None:
     assert answer.status == 503
     parts = answer.content["parts"]
     assert parts["connection crm"]["status"] == "healthy"
-    assert parts["connection erp"]["detail"] == "the database is away"
+    detail = parts["connection erp"]["detail"]
+    assert detail.startswith("the database is away; check the app setting ERP_DATABASE_URL")
 
 
 class Administration:
