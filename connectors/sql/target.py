@@ -93,11 +93,13 @@ class Write:
         guard = self.held.guard
         if guard is not None:
             values[guard.name] = _time_of(message, guard)
-        removed = connection.execute(self.statement, values).rowcount
-        if guard is None or removed > 0:
-            return
-        if self.held.is_there(connection, by_place(values.values())):
-            raise self.held.not_written()
+        for _ in range(_LOOKS):
+            removed = connection.execute(self.statement, values).rowcount
+            if guard is None or removed > 0:
+                return
+            if not self.held.is_there(connection, by_place(values.values())):
+                return
+        raise self.held.not_written()
 
     def _update(self, connection: sa.Connection, values: dict[str, Any]) -> None:
         if self.update is None:
@@ -106,23 +108,30 @@ class Write:
             raise self.held.gone()
 
     def _upsert(self, connection: sa.Connection, values: dict[str, Any]) -> None:
-        try:
-            result = connection.execute(self.statement, values)
-        except exc.DBAPIError as error:
-            # The row may hold what the message lacks, or was inserted just now.
-            if may_lack_values(error.orig) and self._is_updated(connection, values):
+        for _ in range(_LOOKS):
+            try:
+                result = connection.execute(self.statement, values)
+            except exc.DBAPIError as error:
+                # The row may hold what the message lacks, or was inserted just now.
+                if may_lack_values(error.orig) and self._is_updated(connection, values):
+                    return
+                raise
+            if self.held.guard is None or (self.counts and result.rowcount > 0):
                 return
-            raise
-        if self.held.guard is None or (self.counts and result.rowcount > 0):
-            return
-        self.held.is_there(connection, by_place(values.values()))
-        if self.counts:
-            raise self.held.not_written()
+            self.held.is_there(connection, by_place(values.values()))
+            if not self.counts:
+                return
+        raise self.held.not_written()
 
     def _is_updated(self, connection: sa.Connection, values: dict[str, Any]) -> bool:
         if self.update is None:
             return False
         return self.update.execute(connection, by_place(values.values()))
+
+
+#: How often a write that wrote nothing is made before that is the database's own decision: the row
+#: that explains it may come, or go, between the write and the look.
+_LOOKS = 2
 
 
 def by_key(keys: Iterable[sa.Column[Any]]) -> list[sa.ColumnElement[bool]]:
