@@ -103,7 +103,8 @@ class ProcessQueueMessageService:
             )
             raise ConfigurationError(msg)
         work = Work(message, job, configuration)
-        _check_keys(work)
+        if message.action is not JobActionType.TIME_STAMP:  # which is about no record
+            _check_keys(work)
         return work
 
     def apply(self, work: Work, turn: Callable[[], AbstractContextManager[None]]) -> None:

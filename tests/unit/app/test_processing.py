@@ -147,7 +147,7 @@ def test_a_success_is_left_to_the_host_to_complete_and_counted(stage: Stage) -> 
 
 def test_a_deletion_reaches_the_target_and_a_time_stamp_asks_nothing_of_it(stage: Stage) -> None:
     stage.deliver()
-    stage.deliver(a_message(action=JobActionType.TIME_STAMP))
+    stage.deliver(a_message(action=JobActionType.TIME_STAMP, keys={}))
     assert stage.target.records == {"D1": a_message()}
     stage.deliver(a_message(action=JobActionType.DELETE, fields={}))
     assert stage.target.records == {}
