@@ -339,6 +339,7 @@ class MemoryServiceBus:
         #: Bodies that the broker does not take; it refuses a batch for one of them.
         self.refused: set[bytes] = set()
         self.before_send: Callable[[], object] = lambda: None
+        self.breaks_on_close = False
         self._batch_bytes = batch_bytes
 
     def bodies(self, queue: str) -> list[bytes]:
@@ -374,7 +375,9 @@ class MemorySender:
             self._bus.sent.setdefault(self._queue, []).append(messages)
 
     def close(self) -> None:
-        pass
+        if self._bus.breaks_on_close:
+            msg = "the link is broken"
+            raise ConnectionError(msg)
 
 
 class ListSource:

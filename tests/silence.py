@@ -1,18 +1,9 @@
-"""A server that takes connections and never says a word.
+"""A server that takes connections and never says a word."""
 
-The SDKs forget their sockets when these are closed on them: mark a test that uses `silence` with
-`FORGETFUL`, and what they forget is collected within it.
-"""
-
-import gc
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import pytest
-
-FORGETFUL = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 _PATIENCE_SECONDS = 10
 
@@ -38,4 +29,3 @@ def silence() -> Iterator[int]:
             connection.close()
     for thread in set(threading.enumerate()) - before:
         thread.join(_PATIENCE_SECONDS)
-    gc.collect()

@@ -1,6 +1,7 @@
 """The `$management` nodes of all queues, on one thread."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -60,8 +61,13 @@ class _Nodes:
             return self._attempt(queue, operation)
 
     def close(self) -> None:
-        while self._open:
-            self._open.popitem()[1].close()
+        for queue in list(self._open):
+            self._forget(queue)
+
+    def _forget(self, queue: str) -> None:
+        """Close a node; where that fails it is gone all the same."""
+        with suppress(Exception):
+            self._open.pop(queue).close()
 
     def _attempt[Answer](self, queue: str, operation: Callable[[ManagementNode], Answer]) -> Answer:
         if queue not in self._open:
@@ -71,5 +77,5 @@ class _Nodes:
         except MessageLockLostError:
             raise
         except Exception:
-            self._open.pop(queue).close()
+            self._forget(queue)
             raise

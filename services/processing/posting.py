@@ -103,12 +103,13 @@ class _Office:
                 unsent = [letter for letter in unsent if not letter.sent.done()]
 
     def disconnect(self) -> None:
-        for sender in self._senders.values():
-            sender.close()
-        self._senders.clear()
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        """Forget the connection, also where closing it fails: what is broken must not stay."""
+        opened = [*self._senders.values(), self._client]
+        self._senders, self._client = {}, None
+        for each in opened:
+            with suppress(Exception):
+                if each is not None:
+                    each.close()
 
     def _send_some(self, queue_name: str, letters: list[_Letter]) -> None:
         """Send as many as one batch takes, and tell them what became of them."""

@@ -14,7 +14,7 @@ from services.azure_access import service_bus_client
 from services.processing.copies import postponed, set_aside
 from services.processing.posting import PostingService
 from tests.builders import a_delivery, nowhere
-from tests.silence import FORGETFUL, silence
+from tests.silence import silence
 
 pytestmark = pytest.mark.integration
 
@@ -107,7 +107,6 @@ def test_a_broker_that_is_away_is_told_within_a_few_seconds(unused_port: int) ->
     assert "hunter2" not in str(error.value)
 
 
-@FORGETFUL
 def test_a_broker_that_takes_the_connection_and_never_answers_is_given_up() -> None:
     with silence() as port:
         environ = nowhere(port)

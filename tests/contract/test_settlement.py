@@ -27,7 +27,7 @@ from services.processing.management_thread import ManagementThread
 from services.processing.queue_items import error_properties
 from services.processing.settlement import SettlementService
 from tests.builders import a_queues_file, nowhere
-from tests.silence import FORGETFUL, silence
+from tests.silence import silence
 
 QUEUE = "sbqnormal"
 SHORT_LOCK_SECONDS = 3
@@ -239,7 +239,6 @@ class TestOnTheEmulator:
 
 
 @pytest.mark.integration
-@FORGETFUL
 def test_a_broker_that_takes_the_connection_and_never_answers_is_given_up() -> None:
     with silence() as port:
         thread = a_thread(nowhere(port), patience=1)

@@ -27,7 +27,7 @@ from services.operation.metric_export import APPLICATION_INSIGHTS
 from services.operation.payload_removal import PayloadRemovalService
 from services.operation.queue_depth import Depth
 from services.payloads import PayloadService
-from tests.silence import FORGETFUL, silence
+from tests.silence import silence
 
 pytestmark = pytest.mark.integration
 
@@ -167,7 +167,6 @@ def test_the_apps_own_parts_are_healthy_and_get_changes_has_not_run(
     assert "sbqignored" in parts["queueDepth"]["queues"]
 
 
-@FORGETFUL
 def test_the_answer_comes_within_ten_seconds_though_every_server_hangs() -> None:
     with silence() as port:
         endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"

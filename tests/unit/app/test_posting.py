@@ -43,6 +43,15 @@ def test_a_broken_link_is_opened_again_once() -> None:
     assert bus.bodies("sbqnormal") == [b"1"]
 
 
+def test_a_broken_link_that_cannot_even_be_closed_is_left_behind() -> None:
+    bus = MemoryServiceBus()
+    bus.failures, bus.breaks_on_close = 1, True
+    posting = a_posting(bus)
+    posting.post("sbqnormal", ServiceBusMessage(b"1"))
+    posting.close()
+    assert bus.bodies("sbqnormal") == [b"1"]
+
+
 def test_a_broker_that_is_away_is_told_to_whoever_posts_and_the_next_post_tries_again() -> None:
     bus = MemoryServiceBus()
     bus.failures = 2
