@@ -5,14 +5,13 @@ The peer sends the same bodies, ids and properties, built before the clock start
 """
 
 import json
-import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 import psycopg
 
-from bench.rows import Row
+from bench.rows import Row, compared
 from devstack.azurite import Azurite
 from devstack.postgres import Postgres
 from devstack.processes import ROOT
@@ -104,13 +103,7 @@ def _speed(scene: Scene) -> Row:
             measured = scene.run(f"{side}{number}", side, "speed")
             rates.append(measured["rows"] / measured["seconds"])
         print(f"detection {number}/{_ROUNDS}: {ours[-1]:.0f}/s, bare send {other[-1]:.0f}/s")
-    return {
-        "name": f"detection, {ROWS} rows of 20 fields / bare SDK send",
-        "ours": statistics.median(ours),
-        "other": statistics.median(other),
-        "ratio": statistics.median(a / b for a, b in zip(ours, other, strict=True)),
-        "bar": _BAR,
-    }
+    return compared(f"detection, {ROWS} rows of 20 fields / bare SDK send", ours, other, _BAR)
 
 
 def _memory(scene: Scene) -> Row:

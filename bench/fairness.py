@@ -7,7 +7,6 @@ refuses connections, or that it takes them and never says a word.
 
 import shutil
 import socket
-import statistics
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -17,7 +16,7 @@ import psycopg
 import yaml
 
 from bench.processing import arrival_rate, changes_of, note_arrivals, wait_for_customers
-from bench.rows import Row
+from bench.rows import Row, compared
 from composition import Composition
 from devstack.demo.databases import create_erp_tables
 from devstack.demo.scenario import demo_stack
@@ -43,20 +42,13 @@ def measure() -> list[Row]:
             found.append(_rate(state))
             print(f"fairness {number}/{_ROUNDS}: other target {state}: {found[-1]:.0f}/s")
     return [
-        _row("beside a target that refuses / healthy", rates["refuses"], rates["healthy"], _BAR),
-        _row("beside a target that is silent / healthy", rates["silent"], rates["healthy"], None),
+        compared(
+            "beside a target that refuses / healthy", rates["refuses"], rates["healthy"], _BAR
+        ),
+        compared(
+            "beside a target that is silent / healthy", rates["silent"], rates["healthy"], None
+        ),
     ]
-
-
-def _row(name: str, ours: list[float], other: list[float], bar: float | None) -> Row:
-    ratio = statistics.median(a / b for a, b in zip(ours, other, strict=True))
-    return {
-        "name": name,
-        "ours": statistics.median(ours),
-        "other": statistics.median(other),
-        "ratio": ratio,
-        "bar": bar,
-    }
 
 
 def _rate(state: str) -> float:

@@ -4,7 +4,6 @@ Both sides empty the same queue of the same emulator into the same table with th
 the same clock judges both: the time between the first and the last row, as the database wrote them.
 """
 
-import statistics
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 
-from bench.rows import Row
+from bench.rows import Row, compared
 from composition import Composition
 from devstack.demo.databases import Databases
 from devstack.demo.scenario import demo_stack
@@ -41,17 +40,7 @@ def measure() -> list[Row]:
             ours.append(_rate(stack, messages, _through_the_host))
             other.append(_rate(stack, messages, _by_a_bare_loop))
             print(f"processing {number}/{_ROUNDS}: host {ours[-1]:.0f}/s, loop {other[-1]:.0f}/s")
-    ratio = statistics.median(a / b for a, b in zip(ours, other, strict=True))
-    name = f"processing {MESSAGES} messages / bare SDK loop"
-    return [
-        {
-            "name": name,
-            "ours": statistics.median(ours),
-            "other": statistics.median(other),
-            "ratio": ratio,
-            "bar": _BAR,
-        }
-    ]
+    return [compared(f"processing {MESSAGES} messages / bare SDK loop", ours, other, _BAR)]
 
 
 def _prepare(stack: Stack, databases: Databases) -> list[QueueMessage]:

@@ -9,7 +9,7 @@ from datetime import UTC
 import click
 
 from dead_letter_mover.groups import Group, by_error
-from dead_letter_mover.letters import Letter, peek_all
+from dead_letter_mover.letters import Letter, letters_in
 from delivery.errors import DeliveryError
 from models.queues import ALL_QUEUES
 from services.azure_access import service_bus_client
@@ -28,7 +28,7 @@ def open_queue(queue: str, dead_letters: bool) -> Iterator[Iterator[Letter]]:  #
         service_bus_client(os.environ) as client,
         client.get_queue_receiver(queue, sub_queue=sub_queue, socket_timeout=0.05) as receiver,
     ):
-        yield peek_all(receiver)
+        yield letters_in(receiver)
 
 
 @click.command(

@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from models.message_properties import ERROR_MESSAGE, JOB_NAME
+from services.peeking import peek_all
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
 
 _PAGE = 250
-
-#: A peek that takes longer says that the broker is away.
 _PEEK_TIMEOUT_SECONDS = 30
 
 
@@ -26,14 +25,10 @@ class Letter:
     enqueued: datetime | None
 
 
-def peek_all(receiver: "ServiceBusReceiver") -> Iterator[Letter]:
-    """Yield every message of the queue without locking any; holds one page at a time."""
-    following = 1
-    while page := receiver.peek_messages(
-        _PAGE, sequence_number=following, timeout=_PEEK_TIMEOUT_SECONDS
-    ):
-        yield from map(_letter, page)
-        following = (page[-1].sequence_number or following) + 1
+def letters_in(receiver: "ServiceBusReceiver") -> Iterator[Letter]:
+    """Yield every message of the queue without locking any."""
+    messages = peek_all(receiver, page_size=_PAGE, timeout_seconds=_PEEK_TIMEOUT_SECONDS)
+    return map(_letter, messages)
 
 
 def _letter(message: "ServiceBusReceivedMessage") -> Letter:

@@ -1,4 +1,4 @@
-"""The queues by role. Their properties stand in `servicebus.json`, nowhere else."""
+"""The queues by role. Their properties stand in `servicebus.json`, which `read_queues` reads."""
 
 import json
 from collections.abc import Mapping
@@ -35,7 +35,10 @@ _DURATION = TypeAdapter(timedelta)
 
 @dataclass(frozen=True, slots=True)
 class QueueProperties:
-    """What the app needs to know of a queue; the defaults are those of our processing queues."""
+    """What the app needs to know of a queue.
+
+    The defaults, those of our processing queues, are for an app that cannot read the file.
+    """
 
     lock_duration: timedelta = timedelta(minutes=5)
     max_delivery_count: int = 10

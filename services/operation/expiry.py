@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from azure.servicebus import ServiceBusMessageState
 
-from services.operation.time_limit import within
+from services.time_limit import within
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage, ServiceBusReceiver

@@ -15,7 +15,7 @@ from typing import Any
 from azure.core.exceptions import HttpResponseError
 
 from delivery.errors import ConfigurationError, DeliveryError
-from services.operation.time_limit import start
+from services.time_limit import start
 
 #: The whole answer takes no longer, whatever hangs.
 LIMIT = timedelta(seconds=8)

@@ -16,8 +16,9 @@ from azure.servicebus import ServiceBusSubQueue
 from azure.servicebus.amqp import AmqpMessageBodyType
 
 from models.queues import ALL_QUEUES, TRANSITIVE_QUEUES, QueueProperties
-from services.operation.time_limit import start
 from services.payloads import PayloadService, StoredPayload, reference_in
+from services.peeking import peek_all
+from services.time_limit import start
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusClient, ServiceBusReceivedMessage
@@ -137,14 +138,9 @@ class PayloadRemovalService:
 def _bodies(client: "ServiceBusClient", place: _Place) -> Iterator[bytes]:
     """Yield the body of every message, whatever its state, page by page."""
     queue, sub_queue = place
+    timeout = _PEEK_TIMEOUT.total_seconds()
     with client.get_queue_receiver(queue, sub_queue=sub_queue) as receiver:
-        following = 1
-        while page := receiver.peek_messages(
-            _PAGE, sequence_number=following, timeout=_PEEK_TIMEOUT.total_seconds()
-        ):
-            for message in page:
-                yield _bytes(message)
-            following = (page[-1].sequence_number or following) + 1
+        yield from map(_bytes, peek_all(receiver, page_size=_PAGE, timeout_seconds=timeout))
 
 
 def _bytes(message: "ServiceBusReceivedMessage") -> bytes:

@@ -9,10 +9,12 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import timedelta
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
 from delivery.errors import UnavailableError
+from services.time_limit import fulfil
 
 
 class OwnedThread[Owned]:
@@ -83,9 +85,4 @@ class _Seat[Owned]:
     def _work(self) -> None:
         while (item := self._calls.get()) is not None and not self._left.is_set():
             call, future = item
-            try:
-                answer = call(self._owned)
-            except BaseException as error:  # noqa: BLE001 - who waits for the future gets it
-                future.set_exception(error)
-            else:
-                future.set_result(answer)
+            fulfil(future, partial(call, self._owned))

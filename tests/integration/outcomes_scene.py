@@ -2,8 +2,7 @@
 
 import json
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,6 +19,7 @@ from devstack.processes import ROOT, kill
 from devstack.stack import Stack, run_folder
 from services.azure_access import service_bus_client
 from tests.builders import a_queues_file
+from tests.integration.disasters import wait_for
 
 UNIT = timedelta(milliseconds=30)
 THREADS = 16
@@ -105,8 +105,8 @@ class Scene:
             tick = watermarks.get_watermark_by_job_name(job).last_cron_run
             return tick is not None and tick > now
 
-        wait_for(lambda: is_read() or None)
-        wait_for(lambda: not self.peeked(queue, job) or None)
+        wait_for(is_read)
+        wait_for(lambda: not self.peeked(queue, job))
 
     def backends(self, table: str, wait: str) -> list[int]:
         """Return who writes into a table and waits: for a `Lock`, or in a `Timeout`."""
@@ -118,7 +118,7 @@ class Scene:
         before = self.stack.host.facts()["worker_pid"]
         kill(int(before))
         self.erp.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s) pid", [backends])
-        wait_for(lambda: self.stack.host.facts()["worker_pid"] != before or None)
+        wait_for(lambda: self.stack.host.facts()["worker_pid"] != before)
 
     def ids(self, table: str) -> set[str]:
         return {key for (key,) in self.erp.execute(f"SELECT id FROM {table}")}  # noqa: S608 - our own names
@@ -129,7 +129,7 @@ class Scene:
             self.databases.insert_customers(number, 1)
         keys = [f"D{number:06}" for number in numbers]
         query = "SELECT 1 FROM business_partner WHERE partner_number = ANY(%s)"
-        wait_for(lambda: self.erp.execute(query, [keys]).rowcount == len(keys) or None)
+        wait_for(lambda: self.erp.execute(query, [keys]).rowcount == len(keys))
 
     def order(self, number: str, customer: str, note: str = "") -> None:
         self.crm.execute(
@@ -223,14 +223,6 @@ def _configuration(folder: Path) -> Path:
         write("jobs", name, mapping=name, responseJob=back, skipOutdated="modified_at", **way)
         write("jobs", back, mapping=back, source="erp", target="crm")
     return configuration
-
-
-def wait_for[T](probe: Callable[[], T | None], seconds: float = 30) -> T:
-    end = time.monotonic() + seconds
-    while (answer := probe()) is None:
-        assert time.monotonic() < end, f"nothing within {seconds} s"
-        time.sleep(0.05)
-    return answer
 
 
 def facts_of(message: ServiceBusReceivedMessage) -> dict[str, Any]:

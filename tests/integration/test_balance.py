@@ -20,13 +20,13 @@ from composition import Composition
 from connectors.sql.connector import PAGE_SIZE
 from devstack.demo.databases import Databases
 from devstack.demo.scenario import demo_stack, wait_until_equal
-from devstack.processes import kill
 from devstack.stack import Stack, run_folder
 from models.queue_message import QueueMessage
 from models.queues import IGNORED_QUEUE, PROCESSING_QUEUES, TRANSITIVE_QUEUES
 from services.azure_access import blob_client, service_bus_client
 from services.payloads import PAYLOADS, PayloadService
 from tests.builders import a_message, a_queues_file
+from tests.integration.disasters import kill_emulator, kill_host, kill_worker, wait_for
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ def test_every_change_survives_kills_at_random_points_and_ends_where_it_should(
         act()
         time.sleep(chance.uniform(0, 1.2))
         met.append(_progress(stack)[0])
-        chance.choice([_kill_emulator, _kill_worker, _kill_host])(stack)
+        chance.choice([kill_emulator, kill_worker, kill_host])(stack)
     _wait_until_quiet(stack)
     detected, places = _changes(stack, "crm", 0), _places(stack)
     wrong = {
@@ -146,20 +146,20 @@ def test_a_kill_between_sending_and_the_watermark_repeats_changes_and_loses_none
     databases.insert_customers(1, 1)
     stack.host.start()
     wait_until_equal(databases, stack, seconds=60)
-    before = _wait_for(lambda: _progress(stack)[1][0])
+    before = wait_for(lambda: _progress(stack)[1][0], seconds=60)
     databases.insert_customers(2, PAGES * PAGE_SIZE)
     with (
         psycopg.connect(stack.postgres.dsn("crm"), autocommit=True) as crm,
         psycopg.connect(stack.postgres.dsn("erp"), autocommit=True) as erp,
     ):
-        _wait_for(lambda: databases.count_partners() > 1)
+        wait_for(lambda: databases.count_partners() > 1, seconds=60)
         # The next page cannot be read: the run is between what it has sent and the watermark.
         with crm.transaction():
             crm.execute("LOCK TABLE customer IN ACCESS EXCLUSIVE MODE")
-            [reader] = _wait_for(lambda: erp.execute(_READS_ON).fetchone())
+            [reader] = wait_for(lambda: erp.execute(_READS_ON).fetchone(), seconds=60)
             sent = {key for (key,) in erp.execute("SELECT partner_number FROM business_partner")}
             sent -= {"D000001"}
-            _kill_worker(stack)
+            kill_worker(stack)
             erp.execute("SELECT pg_terminate_backend(%s)", [reader])
             assert _progress(stack)[1][0] == before
         wait_until_equal(databases, stack, seconds=120)
@@ -227,24 +227,6 @@ def _place_of(customer: str) -> str:
     return "ignored" if customer.endswith("0") and customer <= "D000100" else "succeeded"
 
 
-def _kill_emulator(stack: Stack) -> None:
-    kill(int(stack.service_bus.facts()["pid"]))
-    stack.service_bus.wait_for_end()
-    stack.service_bus.start()
-
-
-def _kill_worker(stack: Stack) -> None:
-    before = int(stack.host.facts()["worker_pid"])
-    kill(before)
-    _wait_for(lambda: int(stack.host.facts()["worker_pid"]) != before)
-
-
-def _kill_host(stack: Stack) -> None:
-    kill(int(stack.host.facts()["pid"]))
-    stack.host.wait_for_end()
-    stack.host.start()
-
-
 def _changes(stack: Stack, database: str, side: int) -> set[Change]:
     with psycopg.connect(stack.postgres.dsn(database)) as connection:
         return {
@@ -292,7 +274,7 @@ def _wait_until_quiet(stack: Stack) -> None:
         time.sleep(5)
         return _progress(stack) == before and not before[0]
 
-    _wait_for(is_quiet, seconds=150)
+    wait_for(is_quiet, seconds=150)
 
 
 def _progress(stack: Stack) -> tuple[int, list[str | None]]:
@@ -322,11 +304,3 @@ def _check_writes(stack: Stack) -> None:
         [(writes,)] = erp.execute("SELECT count(*) FROM written")
     assert backwards == 0, "an older change overwrote a newer one"
     _LOGGER.info("%d of %d writes repeated what was there already", repeats, writes)
-
-
-def _wait_for[T](probe: Callable[[], T | None], seconds: float = 60) -> T:
-    end = time.monotonic() + seconds
-    while not (answer := probe()):
-        assert time.monotonic() < end, f"not within {seconds} s"
-        time.sleep(0.05)
-    return answer

@@ -1,7 +1,6 @@
 """One table to another, through the real Functions worker, the SDKs and real servers."""
 
 import json
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -14,12 +13,12 @@ from azure.servicebus import ServiceBusReceivedMessage, ServiceBusSubQueue
 from composition import Composition
 from devstack.demo.databases import Databases
 from devstack.demo.scenario import demo_stack, wait_until_equal
-from devstack.processes import kill
 from devstack.stack import Stack, run_folder
 from models.watermark import WatermarkType, WatermarkValue
 from services.azure_access import service_bus_client
 from services.detection.watermarks import StoredWatermark
 from tests.builders import a_queues_file
+from tests.integration.disasters import kill_emulator, kill_host, kill_worker, wait_for
 
 CHANGES = 2_000
 
@@ -55,10 +54,11 @@ def test_the_watermark_moves_with_what_was_sent(scene: tuple[Stack, Databases]) 
     databases.insert_customers(1, 20)
     stack.host.start()
     wait_until_equal(databases, stack, seconds=60)
-    first = _wait_for(lambda: _watermark(stack).watermark)
+    first = wait_for(lambda: _watermark(stack).watermark, seconds=60)
     databases.insert_customers(21, 1)
     wait_until_equal(databases, stack, seconds=60)
-    second = _wait_for(lambda: _other_than(first, _watermark(stack).watermark))
+    wait_for(lambda: _watermark(stack).watermark != first, seconds=60)
+    second = _watermark(stack).watermark or ""
     assert WatermarkValue(WatermarkType.DATETIME, first).advance(second).text == second
     assert _watermark(stack).last_cron_run is not None
 
@@ -73,7 +73,7 @@ def test_a_refused_record_ends_in_the_dead_letter_queue_with_its_reason(
         )
     databases.insert_customers(1, 10)
     stack.host.start()
-    message = _wait_for(lambda: _peek_dead_letter(stack))
+    message = wait_for(lambda: _peek_dead_letter(stack), seconds=60)
     assert databases.count_partners() == 9
     assert message.dead_letter_reason == "MaxDeliveryCountExceeded"
     properties: dict[Any, Any] = message.application_properties or {}
@@ -138,37 +138,19 @@ def _execute_job(
             return error.code, json.load(error) if is_ours else {}
 
 
-def _kill_emulator(stack: Stack) -> None:
-    kill(int(stack.service_bus.facts()["pid"]))
-    stack.service_bus.wait_for_end()
-    stack.service_bus.start()
-
-
-def _kill_worker(stack: Stack) -> None:
-    before = stack.host.facts()["worker_pid"]
-    kill(int(before))
-    _wait_for(lambda: _other_than(before, stack.host.facts()["worker_pid"]))
-
-
-def _kill_host(stack: Stack) -> None:
-    kill(int(stack.host.facts()["pid"]))
-    stack.host.wait_for_end()
-    stack.host.start()
-
-
-@pytest.mark.parametrize("disaster", [_kill_emulator, _kill_worker, _kill_host])
+@pytest.mark.parametrize("disaster", [kill_emulator, kill_worker, kill_host])
 def test_a_kill_in_the_middle_of_2000_changes_loses_none(
     scene: tuple[Stack, Databases], disaster: Callable[[Stack], None]
 ) -> None:
     stack, databases = scene
     databases.insert_customers(1, CHANGES // 2)
     stack.host.start()
-    _wait_for(lambda: databases.count_partners() >= 50 or None)
+    wait_for(lambda: databases.count_partners() >= 50, seconds=60)
     disaster(stack)
     assert databases.count_partners() < CHANGES
     # A second wave, so that the first kill after it meets detection and processing at once.
     databases.insert_customers(CHANGES // 2 + 1, CHANGES // 2)
-    _wait_for(lambda: databases.count_partners() >= CHANGES // 2 + 50 or None)
+    wait_for(lambda: databases.count_partners() >= CHANGES // 2 + 50, seconds=60)
     disaster(stack)
     wait_until_equal(databases, stack, seconds=120)
     assert databases.count_partners() == CHANGES
@@ -188,15 +170,3 @@ def _peek_dead_letter(stack: Stack) -> ServiceBusReceivedMessage | None:
 def _watermark(stack: Stack) -> StoredWatermark:
     watermarks = Composition(stack.app_settings()).watermarks
     return watermarks.get_watermark_by_job_name("customers-to-erp")
-
-
-def _other_than[T](old: T, new: T | None) -> T | None:
-    return None if new == old else new
-
-
-def _wait_for[T](probe: Callable[[], T | None], seconds: float = 60) -> T:
-    end = time.monotonic() + seconds
-    while (answer := probe()) is None:
-        assert time.monotonic() < end, f"nothing within {seconds} s"
-        time.sleep(0.05)
-    return answer

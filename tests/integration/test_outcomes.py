@@ -26,6 +26,7 @@ from models.queue_message import QueueMessage
 from services.azure_access import blob_client, service_bus_client
 from services.payloads import PAYLOADS, PayloadService, reference_in
 from tests.builders import a_message
+from tests.integration.disasters import wait_for
 from tests.integration.outcomes_scene import (
     ATTEMPTS_OF_LOW,
     REQUESTS,
@@ -36,7 +37,6 @@ from tests.integration.outcomes_scene import (
     facts_of,
     opened,
     running_scene,
-    wait_for,
 )
 
 pytestmark = pytest.mark.integration
@@ -175,7 +175,7 @@ def test_a_number_of_the_target_comes_back_once_and_then_all_is_quiet(
         assert max(count for _, count in writes) <= 2, "responses go round"
         return all(number for _, number in scene.crm.execute(numbers))
 
-    wait_for(lambda: are_there() or None)
+    wait_for(are_there)
     # Each response is a change as well: it is read once, and after that there is nothing to read.
     for _ in range(2):
         scene.wait_until_done("sbqnormal", table)
@@ -233,7 +233,7 @@ def test_what_cannot_be_read_is_dead_lettered_at_once_and_holds_up_nobody(scene:
         for key, body in bodies.items():
             properties: dict[str | bytes, Any] = {"JobName": "unreadable", "SourceKey": key}
             sender.send_messages(ServiceBusMessage(body, application_properties=properties))
-    wait_for(lambda: "good" in scene.ids("stall") or None)
+    wait_for(lambda: "good" in scene.ids("stall"))
     for key in ("garbage", "empty", "later version"):
         message = scene.wait_for_message("sbqnormal", "unreadable", key, dead=True)
         facts = facts_of(message)
@@ -260,7 +260,7 @@ def test_a_lock_that_is_lost_costs_nothing_but_a_repetition(scene: Scene) -> Non
         finally:
             for process in processes:
                 os.kill(process, signal.SIGCONT)
-    wait_for(lambda: ids <= scene.ids("stall") or None)
+    wait_for(lambda: ids <= scene.ids("stall"))
     scene.wait_until_done("sbqnormal", "stall")
     assert scene.peeked("sbqnormal", "stall", dead=True) == []
     # Twice at most what was in the middle of being written: nobody begins with a lost lock.
@@ -286,7 +286,7 @@ def test_health_over_http_asks_for_a_key_and_shows_all_parts(scene: Scene) -> No
     keys = json.loads((scene.stack.folder / "functions_host" / "keys.json").read_text("utf-8"))
     key = {"x-functions-key": keys["functions"]["GetHealth"]["default"]}
     # It is not before `GetChanges` has run once.
-    wait_for(lambda: _health(scene, key)[1]["status"] == "healthy" or None)
+    wait_for(lambda: _health(scene, key)[1]["status"] == "healthy")
     status, answer = _health(scene, key)
     assert (status, answer["status"]) == (200, "healthy"), answer
     assert set(answer["parts"]["queueDepth"]["queues"]) >= {"sbqnormal", "sbqignored"}

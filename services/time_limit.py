@@ -13,17 +13,18 @@ from threading import Thread
 def start[T](name: str, call: Callable[[], T]) -> Future[T]:
     """Begin `call` on a thread that does not keep the process from ending."""
     future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            result = call()
-        except BaseException as error:  # noqa: BLE001 - who waits for the future gets it
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    Thread(target=run, name=name, daemon=True).start()
+    Thread(target=fulfil, args=[future, call], name=name, daemon=True).start()
     return future
+
+
+def fulfil[T](future: Future[T], call: Callable[[], T]) -> None:
+    """Do `call`, and give its result or its error to whoever waits for `future`."""
+    try:
+        result = call()
+    except BaseException as error:  # noqa: BLE001 - as said
+        future.set_exception(error)
+    else:
+        future.set_result(result)
 
 
 def within[T](limit: timedelta, name: str, call: Callable[[], T]) -> T:
