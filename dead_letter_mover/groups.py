@@ -1,18 +1,14 @@
 """Messages that are in a queue for the same reason, whatever their records."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
 
 from dead_letter_mover.letters import Letter
 
-#: The group of messages without any recorded error.
+#: The reason of messages without any recorded error.
 UNRECORDED = "(no recorded error)"
 
-#: So many reasons are told apart; what comes beyond is one group. It bounds the memory.
-MOST_GROUPS = 1_000
+#: So many reasons are told apart; what comes beyond is one. It bounds the memory.
+MOST_REASONS = 1_000
 OTHER = "(other errors)"
 
 #: What differs from record to record, and what stands for it. In this order: a GUID has numbers.
@@ -31,29 +27,16 @@ def normalised(error: str) -> str:
     return line or UNRECORDED
 
 
-@dataclass(slots=True)
-class Group:
-    """How many messages of which jobs are here for one reason, and since when."""
+class Reasons:
+    """The reasons that a queue has shown so far."""
 
-    error: str
-    count: int = 0
-    jobs: Counter[str] = field(default_factory=Counter)
-    oldest: datetime | None = None
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
 
-    def add(self, letter: Letter) -> None:
-        """Count one more."""
-        self.count += 1
-        self.jobs[letter.job_name] += 1
-        moments = [moment for moment in (self.oldest, letter.enqueued) if moment]
-        self.oldest = min(moments, default=None)
-
-
-def by_error(letters: Iterable[Letter]) -> list[Group]:
-    """Return the groups, the largest first."""
-    groups: dict[str, Group] = {}
-    for letter in letters:
-        error = UNRECORDED if letter.error is None else normalised(letter.error)
-        if error not in groups and len(groups) >= MOST_GROUPS:
-            error = OTHER
-        groups.setdefault(error, Group(error)).add(letter)
-    return sorted(groups.values(), key=lambda group: (-group.count, group.error))
+    def of(self, letter: Letter) -> str:
+        """Return why the message is here."""
+        reason = UNRECORDED if letter.error is None else normalised(letter.error)
+        if reason not in self._seen and len(self._seen) >= MOST_REASONS:
+            return OTHER
+        self._seen.add(reason)
+        return reason

@@ -1,51 +1,106 @@
-"""What lies in a queue, as far as an operator decides by it."""
+"""A message as the mover sees it: the bytes that the broker keeps, and what is decided by."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Self
 
-from models.message_properties import ERROR_MESSAGE, JOB_NAME
-from services.peeking import peek_all
+from delivery.errors import UnreadableError
+from models.message_properties import (
+    DEAD_LETTER_ERROR_DESCRIPTION,
+    DEAD_LETTER_REASON,
+    ERROR_MESSAGE,
+    JOB_NAME,
+    ORIGINAL_QUEUE,
+    SOURCE_KEY,
+)
+from services.amqp_sections import (
+    ANNOTATIONS,
+    APPLICATION_PROPERTIES,
+    DATA,
+    PROPERTIES,
+    content,
+    fields,
+    is_text,
+    pairs,
+    sections,
+    whole,
+)
 
-if TYPE_CHECKING:
-    from azure.servicebus import ServiceBusReceivedMessage, ServiceBusReceiver
+_SEQUENCE_NUMBER, _ENQUEUED = "x-opt-sequence-number", "x-opt-enqueued-time"
 
-_PAGE = 250
-_PEEK_TIMEOUT_SECONDS = 30
+#: Where the reason stands, the most telling place first: a dead letter of the broker's own making
+#: has its words only.
+_REASONS = (ERROR_MESSAGE, DEAD_LETTER_ERROR_DESCRIPTION, DEAD_LETTER_REASON)
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """One message; `error` is None where nobody wrote down why it is here."""
+    """One message.
+
+    `error` is None where nobody wrote down why it is here, `enqueued` milliseconds since 1970,
+    `body` empty where the message holds no bytes but an AMQP value.
+    """
 
     sequence_number: int
-    error: str | None
-    job_name: str
-    enqueued: datetime | None
+    encoded: bytes
+    message_id: str = ""
+    error: str | None = None
+    job_name: str = ""
+    source_key: str = ""
+    original_queue: str | None = None
+    enqueued: int | None = None
+    body: bytes = b""
+
+    @classmethod
+    def of(cls, encoded: bytes) -> Self:
+        """Read a message as the broker's `$management` node shows it.
+
+        Raise UnreadableError where the bytes are no message of a broker.
+        """
+        maps: dict[int, dict[str, bytes]] = {}
+        message_id, body = "", b""
+        for code, _, value in sections(encoded):
+            match code:
+                case _ if code in (ANNOTATIONS, APPLICATION_PROPERTIES):
+                    maps[code] = _by_name(value)
+                case _ if code == PROPERTIES:
+                    message_id = _shown(fields(value)[:1])
+                case _ if code == DATA:
+                    body += content(value)
+        annotations = maps.get(ANNOTATIONS, {})
+        properties = maps.get(APPLICATION_PROPERTIES, {})
+        number = _whole(annotations.get(_SEQUENCE_NUMBER))
+        if number is None:
+            msg = "a message without a sequence number"
+            raise UnreadableError(msg)
+        reasons = (_text(properties.get(name)) for name in _REASONS)
+        return cls(
+            number,
+            encoded,
+            message_id,
+            next((reason for reason in reasons if reason is not None), None),
+            _text(properties.get(JOB_NAME)) or "",
+            _text(properties.get(SOURCE_KEY)) or "",
+            _text(properties.get(ORIGINAL_QUEUE)),
+            _whole(annotations.get(_ENQUEUED)),
+            body,
+        )
 
 
-def letters_in(receiver: "ServiceBusReceiver") -> Iterator[Letter]:
-    """Yield every message of the queue without locking any."""
-    messages = peek_all(receiver, page_size=_PAGE, timeout_seconds=_PEEK_TIMEOUT_SECONDS)
-    return map(_letter, messages)
+def _by_name(raw: bytes) -> dict[str, bytes]:
+    return {_text(name) or "": value for name, value in pairs(raw)}
 
 
-def _letter(message: "ServiceBusReceivedMessage") -> Letter:
-    properties = {
-        _text(name): value for name, value in (message.application_properties or {}).items()
-    }
-    # A dead letter that the broker made has its words only.
-    error = properties.get(ERROR_MESSAGE)
-    if error is None:
-        error = message.dead_letter_error_description or message.dead_letter_reason
-    return Letter(
-        message.sequence_number or 0,
-        None if error is None else _text(error),
-        _text(properties.get(JOB_NAME, "")),
-        message.enqueued_time_utc,
-    )
+def _text(raw: bytes | None) -> str | None:
+    """Return a string or symbol; None for whatever else somebody put there."""
+    return content(raw).decode(errors="replace") if raw and is_text(raw) else None
 
 
-def _text(value: object) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+def _whole(raw: bytes | None) -> int | None:
+    return whole(raw) if raw else None
+
+
+def _shown(first: list[bytes]) -> str:
+    """Return a message id as people read it: AMQP also has numbers, GUIDs and bytes there."""
+    raw = first[0] if first else b""
+    text = _text(raw)
+    return raw[1:].hex() if text is None else text

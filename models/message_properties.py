@@ -23,6 +23,9 @@ DEAD_LETTER_ERROR_DESCRIPTION = "DeadLetterErrorDescription"
 CARRIED_ATTEMPTS = "CarriedAttempts"
 POSTPONEMENTS = "Postponements"
 
+#: On resubmitted messages: the id under which the message failed.
+PREVIOUS_MESSAGE_ID = "PreviousMessageId"
+
 #: What tells of failures and attempts; a message that starts anew goes without.
 ERROR_PROPERTIES = frozenset(
     {
@@ -40,4 +43,4 @@ ERROR_PROPERTIES = frozenset(
 )
 
 #: All of ours: strings, and numbers of 32 bits. Everything else somebody else put onto a message.
-OUR_PROPERTIES = ERROR_PROPERTIES | {JOB_NAME, SOURCE_KEY}
+OUR_PROPERTIES = ERROR_PROPERTIES | {JOB_NAME, SOURCE_KEY, PREVIOUS_MESSAGE_ID}

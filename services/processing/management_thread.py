@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from azure.servicebus.exceptions import MessageLockLostError
 
-from services.processing.management_node import ManagementNode
+from services.management_node import ManagementNode
 from services.processing.owned_thread import OwnedThread
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from azure.servicebus.exceptions import MessageLockLostError
 
 from services.broker_limits import DEAD_LETTER_TEXT_BYTES, cut
+from services.management_node import ManagementNode
 from services.processing.delivery import Delivery
-from services.processing.management_node import ManagementNode
 from services.processing.management_thread import ManagementThread
 
 _LOGGER = logging.getLogger(__name__)

@@ -1,19 +1,17 @@
 """One reason is one group, whatever the record."""
 
 import re
-from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dead_letter_mover.groups import MOST_GROUPS, OTHER, UNRECORDED, by_error, normalised
+from dead_letter_mover.groups import MOST_REASONS, OTHER, UNRECORDED, Reasons, normalised
 from dead_letter_mover.letters import Letter
-from tests.builders import NOW
 
 
-def a_letter(number: int = 1, error: str | None = "refused", job: str = "orders") -> Letter:
-    return Letter(number, error, job, NOW + timedelta(seconds=number))
+def a_letter(error: str | None) -> Letter:
+    return Letter(1, b"", error=error)
 
 
 @pytest.mark.parametrize(
@@ -49,26 +47,13 @@ def test_no_number_survives_and_any_text_has_a_reason(text: str) -> None:
     assert not re.search(r"\d", reason)
 
 
-def test_groups_are_counted_by_job_the_largest_first() -> None:
-    letters = [a_letter(3, job="customers"), a_letter(2), a_letter(5), a_letter(9, "other")]
-    first, second = by_error(letters)
-    assert (first.error, first.count, dict(first.jobs)) == (
-        "refused",
-        3,
-        {"customers": 1, "orders": 2},
-    )
-    assert first.oldest == NOW + timedelta(seconds=2)
-    assert second.error == "other"
+def test_messages_without_a_recorded_error_have_a_reason_of_their_own() -> None:
+    assert Reasons().of(a_letter(None)) == UNRECORDED
 
 
-def test_messages_without_a_recorded_error_are_a_group_of_their_own() -> None:
-    [group] = by_error([a_letter(1, None), a_letter(2, None)])
-    assert (group.error, group.count) == (UNRECORDED, 2)
-
-
-def test_the_number_of_groups_is_bounded_and_no_message_is_left_out() -> None:
-    names = ["".join(chr(97 + int(digit)) for digit in f"{n:05}") for n in range(MOST_GROUPS + 50)]
-    groups = by_error(a_letter(1, name) for name in names)
-    assert len(groups) == MOST_GROUPS + 1
-    assert sum(group.count for group in groups) == len(names)
-    assert groups[0].error == OTHER
+def test_the_number_of_reasons_is_bounded_and_no_message_is_left_out() -> None:
+    names = ["".join(chr(97 + int(digit)) for digit in f"{n:05}") for n in range(MOST_REASONS + 50)]
+    reasons = Reasons()
+    found = [reasons.of(a_letter(name)) for name in names]
+    assert found == names[:MOST_REASONS] + [OTHER] * 50
+    assert reasons.of(a_letter(names[0])) == names[0]

@@ -1,4 +1,4 @@
-"""The `$management` node of one queue, reached without opening a link to the queue itself.
+"""The `$management` node of a queue or dead-letter queue, reached without a link to it.
 
 The SDK offers this only for browsing sessions, so this module uses private names of it;
 `azure-servicebus` is pinned and a contract test holds the behaviour. Operations: "AMQP in Azure
@@ -6,7 +6,7 @@ Service Bus: request/response-based operations", Microsoft Learn.
 """
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ _NO_CONTENT = 204
 
 
 class ManagementNode:
-    """Sends requests about one message each. Belongs to one thread.
+    """Sends requests. Belongs to one thread; a dead-letter queue is named `QUEUE/$deadletterqueue`.
 
     `client` must have been made with `retry_total=0`: who calls decides about a second attempt.
     Every method raises `azure.servicebus.exceptions.ServiceBusError`, of which
@@ -71,24 +71,40 @@ class ManagementNode:
         """Let the lock run for its whole duration again, from now on."""
         self._request_by_token(_RENEW_LOCK, lock_token, {}, mgmt_handlers.message_lock_renew_op)
 
-    def peek_encoded(self, number: int) -> bytes | None:
-        """Return the message with this sequence number as it is encoded, None where it is gone.
+    def complete(self, lock_tokens: Sequence[uuid.UUID]) -> None:
+        """Remove several messages."""
+        self._settle(lock_tokens, "completed")
 
-        It may be locked, by whomever: "Message browsing", Microsoft Learn.
+    def give_back(self, lock_tokens: Sequence[uuid.UUID]) -> None:
+        """Abandon several messages as they are."""
+        self._settle(lock_tokens, "abandoned")
+
+    def peek_encoded(self, number: int) -> bytes | None:
+        """Return the message with this sequence number as it is encoded, None where it is gone."""
+        page = self.peek_page(number, 1)
+        # The broker answers with the next one where this one is gone.
+        return page[0] if page and sequence_number(page[0]) == number else None
+
+    def peek_page(self, number: int, most: int) -> list[bytes]:
+        """Return messages from this sequence number on as they are encoded; empty at the end.
+
+        They may be locked, by whomever: "Message browsing", Microsoft Learn.
         """
         body = {
             "from-sequence-number": PyamqpTransport.AMQP_LONG_VALUE(number),
-            "message-count": 1,
+            "message-count": most,
         }
-        encoded: bytes | None = self._request(_PEEK, body, _peeked)
-        # The broker answers with the next one where this one is gone.
-        if encoded is None or sequence_number(encoded) != number:
-            return None
-        return encoded
+        page: list[bytes] = self._request(_PEEK, body, _peeked)
+        return page
 
     def close(self) -> None:
         """Close the connection."""
         self._handler.close()
+
+    def _settle(self, lock_tokens: Sequence[uuid.UUID], status: str) -> None:
+        tokens = PyamqpTransport.AMQP_ARRAY_VALUE(list(lock_tokens))
+        body = {"lock-tokens": tokens, "disposition-status": status}
+        self._request(_UPDATE_DISPOSITION, body, mgmt_handlers.default)
 
     def _request_by_token(
         self,
@@ -112,10 +128,9 @@ class ManagementNode:
         )
 
 
-def _peeked(status_code: int, *answered: Any, **transport: Any) -> bytes | None:  # noqa: ANN401 - the SDK's own
-    """Take the message's bytes from an answer; the SDK's own function would decode them."""
+def _peeked(status_code: int, *answered: Any, **transport: Any) -> list[bytes]:  # noqa: ANN401 - the SDK's own
+    """Take the messages' bytes from an answer; the SDK's own function would decode them."""
     if status_code == _NO_CONTENT:
-        return None
+        return []
     answer = mgmt_handlers.default(status_code, *answered, **transport)  # type: ignore[no-untyped-call]
-    encoded: bytes = answer[b"messages"][0][b"message"]
-    return encoded
+    return [message[b"message"] for message in answer[b"messages"]]

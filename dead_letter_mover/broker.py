@@ -1,0 +1,152 @@
+"""The broker, through the Service Bus SDK.
+
+Messages are read and sent as they are encoded, which the SDK offers no way for: this module uses
+private names of its batch. `azure-servicebus` is pinned and a contract test holds the behaviour.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from itertools import batched
+from typing import TYPE_CHECKING
+
+from azure.servicebus import ServiceBusMessageBatch, ServiceBusReceivedMessage, ServiceBusSubQueue
+from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
+
+from dead_letter_mover.letters import Letter
+from dead_letter_mover.mover import Locked
+from delivery.errors import RejectedError
+from services.amqp_properties import sequence_number
+from services.azure_access import service_bus_client
+from services.management_node import ManagementNode
+
+if TYPE_CHECKING:
+    from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
+
+_PAGE = 250
+
+#: A receiver that got nothing in this time has seen all that is not locked.
+_WAIT_SECONDS = 5
+
+#: The SDK has no timeout of its own for a broker that is silent.
+_SEND_TIMEOUT_SECONDS = 60
+
+#: What a message in a batch costs beyond its own bytes, up to 255 of them and beyond.
+_SHORT, _SHORT_COST, _COST = 256, 5, 8
+
+#: Where a batch of the SDK keeps its messages.
+_DATA = 5
+
+_TOKENS_AT_ONCE = 100
+
+
+class ServiceBusBroker:
+    """One queue or dead-letter queue to take from, and all queues to send to."""
+
+    def __init__(self, client: "ServiceBusClient", queue: str, *, dead_letters: bool) -> None:
+        self._client = client
+        self._sub_queue = ServiceBusSubQueue.DEAD_LETTER if dead_letters else None
+        self._queue = queue
+        self._node = ManagementNode(client, f"{queue}/$deadletterqueue" if dead_letters else queue)
+        self._senders: dict[str, ServiceBusSender] = {}
+
+    @cached_property
+    def _receiver(self) -> "ServiceBusReceiver":
+        return self._client.get_queue_receiver(self._queue, sub_queue=self._sub_queue)
+
+    def letters(self) -> Iterator[Letter]:
+        """Yield every message, whatever its state; holds one page at a time."""
+        following = 1
+        while page := self._node.peek_page(following, _PAGE):
+            letters = [Letter.of(encoded) for encoded in page]
+            yield from letters
+            following = letters[-1].sequence_number + 1
+
+    def receive(self, most: int) -> list[Locked]:
+        """Lock messages; empty where none came in time."""
+        received = self._receiver.receive_messages(most, max_wait_time=_WAIT_SECONDS)
+        return [
+            Locked(message.sequence_number or 0, uuid.UUID(str(message.lock_token)), message)
+            for message in received
+        ]
+
+    def encoded(self, sequence_numbers: Sequence[int]) -> dict[int, bytes]:
+        """Return messages, locked or not, as they are encoded; without those that are gone."""
+        wanted = list(sequence_numbers)
+        found: dict[int, bytes] = {}
+        while wanted:
+            page = self._node.peek_page(wanted[0], len(wanted))
+            numbers = [sequence_number(encoded) or 0 for encoded in page]
+            found.update(zip(numbers, page, strict=True))
+            last = max(numbers, default=wanted[-1])
+            wanted = [number for number in wanted if number > last]
+        return {number: found[number] for number in sequence_numbers if number in found}
+
+    def send(self, queue: str, messages: Sequence[bytes]) -> None:
+        """Return once the broker has all of them.
+
+        Raise RejectedError, with nothing sent, where one is too large.
+        """
+        if queue not in self._senders:
+            self._senders[queue] = self._client.get_queue_sender(queue)
+        sender = self._senders[queue]
+        for batch in _batches(sender, messages):
+            sender.send_messages(batch, timeout=_SEND_TIMEOUT_SECONDS)
+
+    def complete(self, messages: Sequence[Locked]) -> None:
+        """Remove messages; one whose lock ran out stays, which is no error.
+
+        Many in one request; where the broker refuses that, one by one over their own link.
+        """
+        for some in batched(messages, _TOKENS_AT_ONCE, strict=False):
+            try:
+                self._node.complete([message.lock_token for message in some])
+            except ServiceBusError:
+                self._complete_each(some)
+
+    def _complete_each(self, messages: Sequence[Locked]) -> None:
+        for message in messages:
+            if isinstance(message.handle, ServiceBusReceivedMessage):
+                with suppress(MessageLockLostError):
+                    self._receiver.complete_message(message.handle)
+
+    def give_back(self, lock_tokens: Sequence[uuid.UUID]) -> None:
+        """Unlock messages; never raises, as locks end by themselves."""
+        with suppress(ServiceBusError):
+            for tokens in batched(lock_tokens, _TOKENS_AT_ONCE, strict=False):
+                self._node.give_back(tokens)
+
+
+@contextmanager
+def open_broker(
+    environ: Mapping[str, str], queue: str, *, dead_letters: bool
+) -> Iterator[ServiceBusBroker]:
+    """Connect by the setting SYNC_SERVICE_BUS, as the app does."""
+    with service_bus_client(environ) as client:
+        yield ServiceBusBroker(client, queue, dead_letters=dead_letters)
+
+
+def _batches(
+    sender: "ServiceBusSender", messages: Sequence[bytes]
+) -> list["ServiceBusMessageBatch"]:
+    batches: list[ServiceBusMessageBatch] = []
+    for encoded in messages:
+        if not batches or not _fits(batches[-1], encoded):
+            batches.append(sender.create_message_batch())
+        batch = batches[-1]
+        if not _fits(batch, encoded):
+            msg = "it is larger than the queue takes"
+            raise RejectedError(msg)
+        batch._message[_DATA].append(encoded)  # noqa: SLF001 - as said above
+        batch._size += _cost(encoded)  # noqa: SLF001 - as said above
+        batch._count += 1  # noqa: SLF001 - as said above
+    return batches
+
+
+def _fits(batch: ServiceBusMessageBatch, encoded: bytes) -> bool:
+    return batch.size_in_bytes + _cost(encoded) <= batch.max_size_in_bytes
+
+
+def _cost(encoded: bytes) -> int:
+    return len(encoded) + (_SHORT_COST if len(encoded) < _SHORT else _COST)

@@ -1,0 +1,73 @@
+"""The archive: whole lines, safe before anything is removed, for the owner only."""
+
+import base64
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from dead_letter_mover.archive import ArchiveError, NoArchive, open_archive
+from dead_letter_mover.letters import Letter
+from dead_letter_mover.mover import Done, Moved
+from tests.builders import NOW
+from tests.encoded_messages import a_body, an_encoded
+
+ENCODED = an_encoded(7, "refused 'Müller'", beside={"a": 1})
+REMOVED = Moved(Done.SKIPPED, Letter.of(ENCODED))
+
+
+def write(path: Path, *removed: Moved) -> None:
+    with open_archive(path, "sbqlow", lambda: NOW) as archive:
+        archive.write(removed)
+
+
+def test_a_line_has_what_people_look_for_and_the_whole_message(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, REMOVED)
+    line = json.loads(path.read_text())
+    assert base64.b64decode(line.pop("amqp")) == ENCODED
+    assert line == {
+        "at": NOW.isoformat(timespec="seconds"),
+        "action": "skipped",
+        "queue": "sbqlow",
+        "sequenceNumber": 7,
+        "messageId": "m-1",
+        "job": "orders",
+        "sourceKey": "D1",
+        "error": "refused 'Müller'",
+        "body": a_body().decode(),
+    }
+
+
+def test_it_is_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, REMOVED)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_second_run_appends_also_behind_a_torn_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    write(path, REMOVED, REMOVED)
+    path.write_bytes(path.read_bytes()[:-20])
+    write(path, REMOVED)
+    lines = path.read_text().splitlines()
+    assert len(lines) == 3
+    assert json.loads(lines[0]) == json.loads(lines[2])
+
+
+@pytest.mark.parametrize("path", ["/dev/full", "/dev/null"])
+def test_what_cannot_be_kept_is_refused_with_a_remedy(path: str) -> None:
+    """The one has no room, the other forgets."""
+    with pytest.raises(ArchiveError, match=f"{path}: .*nothing of this batch was removed"):
+        write(Path(path), REMOVED)
+
+
+def test_a_folder_that_is_missing_is_an_error_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="missing"):
+        write(tmp_path / "missing" / "a.jsonl", REMOVED)
+
+
+def test_without_an_archive_nothing_can_be_removed() -> None:
+    with pytest.raises(ArchiveError, match="--archive"):
+        NoArchive().write([REMOVED])

@@ -1,0 +1,78 @@
+"""What is printed, for people and for machines."""
+
+import json
+from collections import Counter
+from datetime import timedelta
+
+from dead_letter_mover.letters import Letter
+from dead_letter_mover.mover import Done, Moved
+from dead_letter_mover.plan import Fate, Group
+from dead_letter_mover.report import ForMachines, ForPeople
+from tests.builders import NOW
+
+LETTER = Letter(7, b"", "old", "refused", "orders", "A1")
+BACK = Moved(Done.RESUBMITTED, LETTER, "sbqlow", "new")
+LEFT = Moved(Done.LEFT, LETTER, "sbqlow", "new", "it is larger than the queue takes")
+GROUP = Group("refused", Fate.RESUBMIT, 3, Counter({"orders": 2, "": 1}), NOW)
+COUNTS = {Done.RESUBMITTED: 2, Done.LEFT: 1}
+
+PEOPLE = ForPeople(lambda: NOW)
+MACHINES = ForMachines("sbqlow/$deadletterqueue", lambda: NOW)
+
+
+def test_people_read_lines() -> None:
+    assert PEOPLE.group(GROUP).splitlines() == [
+        "      3  refused",
+        f"         goes back; since {NOW:%Y-%m-%d %H:%M:%S} UTC; orders 2, (no job) 1",
+    ]
+    assert PEOPLE.moved(BACK) == (
+        f"{NOW:%Y-%m-%dT%H:%M:%SZ}  resubmitted  orders  A1  7  old to sbqlow as new"
+    )
+    assert PEOPLE.moved(LEFT).endswith(": it is larger than the queue takes")
+    assert PEOPLE.summary(COUNTS, 4) == (
+        "2 resubmitted, 0 skipped, 0 superseded, 1 left; 4 still to do"
+    )
+
+
+def test_nothing_on_a_message_steers_the_terminal_or_forges_a_line() -> None:
+    evil = Letter(7, b"", "\x1b[2J", None, "o\nrders", "A\r1\u2028")
+    line = PEOPLE.moved(Moved(Done.SKIPPED, evil))
+    assert line.isprintable()
+    group = Group("a\x1b[31m", Fate.NONE, 1, Counter({"a\nb": 1}), NOW + timedelta(seconds=1))
+    assert all(text.isprintable() for text in PEOPLE.group(group).split("\n"))
+    assert len(PEOPLE.group(group).split("\n")) == 2
+
+
+def test_machines_read_a_document_a_line() -> None:
+    place = "sbqlow/$deadletterqueue"
+    assert json.loads(MACHINES.group(GROUP)) == {
+        "kind": "group",
+        "queue": place,
+        "error": "refused",
+        "action": "Resubmit",
+        "count": 3,
+        "jobs": {"orders": 2, "": 1},
+        "oldest": NOW.isoformat(),
+    }
+    assert json.loads(MACHINES.moved(LEFT)) == {
+        "kind": "message",
+        "at": NOW.isoformat(),
+        "action": "left",
+        "queue": place,
+        "target": "sbqlow",
+        "job": "orders",
+        "sourceKey": "A1",
+        "sequenceNumber": 7,
+        "messageId": "old",
+        "newMessageId": "new",
+        "reason": "it is larger than the queue takes",
+    }
+    assert json.loads(MACHINES.summary(COUNTS, 4)) == {
+        "kind": "summary",
+        "queue": place,
+        "remaining": 4,
+        "resubmitted": 2,
+        "skipped": 0,
+        "superseded": 0,
+        "left": 1,
+    }
