@@ -7,6 +7,7 @@ private names of its batch. `azure-servicebus` is pinned and a contract test hol
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 from functools import cached_property
 from itertools import batched
 from typing import TYPE_CHECKING
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _PAGE = 250
 
 #: A receiver that got nothing in this time has seen all that is not locked.
-_WAIT_SECONDS = 5
+_PATIENCE = timedelta(seconds=5)
 
 #: The SDK has no timeout of its own for a broker that is silent.
 _SEND_TIMEOUT_SECONDS = 60
@@ -44,8 +45,16 @@ _TOKENS_AT_ONCE = 100
 class ServiceBusBroker:
     """One queue or dead-letter queue to take from, and all queues to send to."""
 
-    def __init__(self, client: "ServiceBusClient", queue: str, *, dead_letters: bool) -> None:
+    def __init__(
+        self,
+        client: "ServiceBusClient",
+        queue: str,
+        *,
+        dead_letters: bool,
+        patience: timedelta = _PATIENCE,
+    ) -> None:
         self._client = client
+        self._patience = patience.total_seconds()
         self._sub_queue = ServiceBusSubQueue.DEAD_LETTER if dead_letters else None
         self._queue = queue
         self._node = ManagementNode(client, f"{queue}/$deadletterqueue" if dead_letters else queue)
@@ -65,7 +74,7 @@ class ServiceBusBroker:
 
     def receive(self, most: int) -> list[Locked]:
         """Lock messages; empty where none came in time."""
-        received = self._receiver.receive_messages(most, max_wait_time=_WAIT_SECONDS)
+        received = self._receiver.receive_messages(most, max_wait_time=self._patience)
         return [
             Locked(message.sequence_number or 0, uuid.UUID(str(message.lock_token)), message)
             for message in received
