@@ -3,7 +3,6 @@
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Protocol
 
@@ -134,7 +133,7 @@ class EmulatorScene:
         self._client = client
         self._dead_letters = dead_letters
         self.broker = ServiceBusBroker(
-            client, QUEUE, dead_letters=dead_letters, patience=timedelta(seconds=0.3)
+            client, QUEUE, dead_letters=dead_letters, patience=timedelta(seconds=1)
         )
 
     def fill(self, count: int) -> None:
@@ -176,19 +175,22 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceBusClien
             server.stop()
 
 
-@contextmanager
-def a_scene(client: ServiceBusClient, *, dead_letters: bool) -> Iterator[EmulatorScene]:
-    scene = EmulatorScene(client, dead_letters=dead_letters)
-    yield scene
-    scene.clear()
+@pytest.fixture(scope="class")
+def queue(client: ServiceBusClient) -> EmulatorScene:
+    return EmulatorScene(client, dead_letters=False)
+
+
+@pytest.fixture(scope="class")
+def dead_letters(client: ServiceBusClient) -> EmulatorScene:
+    return EmulatorScene(client, dead_letters=True)
 
 
 @pytest.mark.integration
 class TestServiceBusBroker(BrokerContract):
     @pytest.fixture
-    def scene(self, client: ServiceBusClient) -> Iterator[Scene]:
-        with a_scene(client, dead_letters=False) as scene:
-            yield scene
+    def scene(self, queue: EmulatorScene) -> Iterator[Scene]:
+        yield queue
+        queue.clear()
 
     def test_a_queue_of_several_pages_is_shown_and_had_whole(self, scene: Scene) -> None:
         scene.fill(600)
@@ -205,6 +207,6 @@ class TestServiceBusBroker(BrokerContract):
 @pytest.mark.integration
 class TestServiceBusBrokerOnDeadLetters(BrokerContract):
     @pytest.fixture
-    def scene(self, client: ServiceBusClient) -> Iterator[Scene]:
-        with a_scene(client, dead_letters=True) as scene:
-            yield scene
+    def scene(self, dead_letters: EmulatorScene) -> Iterator[Scene]:
+        yield dead_letters
+        dead_letters.clear()
