@@ -13,15 +13,12 @@ from datetime import datetime
 from pathlib import Path
 
 from dead_letter_mover.mover import Moved
-from delivery.errors import DeliveryError
 
 _MODE = 0o600
 
 
-class ArchiveError(DeliveryError):
+class ArchiveError(Exception):
     """A line could not be written; its message is still in its queue."""
-
-    code = "archive"
 
 
 class JsonLines:

@@ -15,7 +15,7 @@ from typing import Protocol
 
 import click
 
-from dead_letter_mover.archive import NoArchive, open_archive
+from dead_letter_mover.archive import ArchiveError, NoArchive, open_archive
 from dead_letter_mover.letters import Letter
 from dead_letter_mover.mover import Archive, Broker, Done, Mover
 from dead_letter_mover.pace import Pace
@@ -218,7 +218,7 @@ def _sentences(place: str) -> Iterator[None]:
         yield
     except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
         raise
-    except DeliveryError as error:
+    except (ArchiveError, DeliveryError) as error:
         raise click.ClickException(printable(*str(error).splitlines())) from error
     except sqlite3.Error as error:
         msg = f"the temporary folder cannot hold what lies in {place}: {error}; make room"

@@ -18,7 +18,7 @@ class Pace:
         self._rate = rate
         self._clock = clock
         self._wait = wait
-        self._next = clock()
+        self._start: float | None = None
 
     @property
     def at_once(self) -> int:
@@ -28,11 +28,14 @@ class Pace:
         return min(max(1, math.floor(self._rate)), MESSAGES_PER_BATCH)
 
     def after(self, count: int) -> None:
-        """Wait until so many messages have had their time."""
+        """Wait until so many messages have had their time, from when the wait before ended.
+
+        Time that went by unused is not made up for by a rush.
+        """
         if self._rate is None:
             return
         now = self._clock()
-        # Time that went by unused is not made up for by a rush.
-        self._next = max(self._next, now - 1) + count / self._rate
-        if self._next > now:
-            self._wait(self._next - now)
+        start = now if self._start is None else self._start
+        if (left := start + count / self._rate - now) > 0:
+            self._wait(left)
+        self._start = self._clock()
