@@ -8,17 +8,23 @@ from models.document import Document, Name
 
 
 class DeletionFlag(Document):
-    """A field of the record itself: one of `values` in it means that the record is gone."""
+    """A field of the record itself says that the record is gone."""
 
     field: Name
+    """The source field that says so."""
+
     values: Annotated[tuple[str | int | bool, ...], Field(min_length=1)] = (True,)
+    """Each of these means that the record is gone."""
 
 
 class Tombstones(Document):
-    """Another entity with the key fields of what was deleted, and when in `cursor`."""
+    """Another entity of the source lists what was deleted, with the same key fields."""
 
     entity: Name
+    """The name of that entity."""
+
     cursor: Name
+    """Its field with the time of the deletion. It must be of one kind with the job's watermark."""
 
 
 def _kind(value: object) -> str:

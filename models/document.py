@@ -13,7 +13,12 @@ class Document(BaseModel):
     """A part of a configuration file: camelCase keys, unknown ones refused, immutable."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, validate_by_name=True
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        # What stands below a field is its description in the schemas and in the reference.
+        use_attribute_docstrings=True,
+        validate_by_name=True,
     )
 
 

@@ -30,11 +30,18 @@ _WITHOUT_VALUE = {Operator.IS_NULL, Operator.IS_NOT_NULL}
 
 
 class Comparison(Document):
-    """One field against one value; `in` takes a list, the two null checks take none."""
+    """One field of the source is compared."""
 
     field: Name
+    """The source field."""
+
     operator: Operator
+    """How it is compared."""
+
     value: Operand | tuple[Operand, ...] | None = None
+    """With what; a list for `in`, nothing for `isNull` and `isNotNull`. It is a parameter of the
+    query, never its text.
+    """
 
     @model_validator(mode="after")
     def _value_fits(self) -> Self:
@@ -54,12 +61,14 @@ class All(Document):
     """Every part must hold."""
 
     all: Annotated[tuple["Filter", ...], Field(min_length=1)]
+    """The parts: comparisons, or `all` and `any` again."""
 
 
 class AnyOf(Document):
     """At least one part must hold."""
 
     any: Annotated[tuple["Filter", ...], Field(min_length=1)]
+    """The parts: comparisons, or `all` and `any` again."""
 
 
 def _kind(value: object) -> str:

@@ -24,35 +24,69 @@ class Action(Document):
     """What the target is asked to do for each change, in place of an upsert."""
 
     name: Name
+    """The routine, with its schema where it needs one."""
+
     kind: Literal["procedure", "function"] = "procedure"
+    """What kind of routine it is."""
 
 
 class Job(Document):
-    """Jobs run in ascending `order`; those of equal order by name.
-
-    `schedule` is a cron expression in `time_zone`; without one a job is due at every tick. A job is
-    skipped in a tick in which one of `depends_on` failed or did not finish.
-
-    `response_job` takes what the target made up, such as a number, back to the source; a job that
-    does only that has no `watermark`. `skip_outdated` names the target field that holds the
-    source's time of the change: an older change than that does not overwrite it.
-    """
+    """A mapping that is run from a source connection to a target connection; a file in `jobs/`."""
 
     name: Name
+    """Also names the row of its watermark: a job that is renamed starts from the beginning."""
+
     order: int = 0
+    """Jobs run in ascending order; those of equal order by name."""
+
     enabled: bool = True
+    """Where it is false, the timer leaves the job out; messages that are on their way are
+    processed all the same.
+    """
+
     priority: Priority = Priority.NORMAL
+    """Through which of the three queues its messages go."""
+
     mapping: Name
+    """The name of the mapping that it runs."""
+
     source: Name
+    """The name of the connection that it reads from."""
+
     target: Name
+    """The name of the connection that it writes to."""
+
     schedule: str | None = None
+    """When it is due: a cron expression of five fields, or six with seconds first; day of month and
+    day of week must both match. Without one it is due at every tick.
+    """
+
     time_zone: str = "UTC"
+    """The IANA name of the time zone of `schedule`."""
+
     filter: Filter | None = None
+    """Which records it takes; without one all."""
+
     watermark: Cursor | None = None
+    """How it finds changes. Only a job that is another's `responseJob` has none."""
+
     depends_on: tuple[Name, ...] = ()
+    """Jobs with a lower `order`; in a tick in which one of them failed or ran out of time, this one
+    is skipped.
+    """
+
     response_job: Name | None = None
+    """The job that takes what the target made up, such as a number, back to the source."""
+
     skip_outdated: Name | None = None
+    """The target field that holds the source's time of the change: a change that is older does not
+    overwrite it.
+    """
+
     action: Action | None = None
+    """What is called in the target in place of an upsert. It goes with neither `responseJob` nor
+    `skipOutdated`.
+    """
 
     @model_validator(mode="after")
     def _schedule_is_readable(self) -> Self:

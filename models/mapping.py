@@ -44,13 +44,17 @@ class FieldPair(Document):
     """One field of the source entity and the field of the target entity that receives it."""
 
     source: Name
+    """The field of the source entity."""
+
     target: Name
+    """The field of the target entity."""
 
 
 class KeyPair(FieldPair):
-    """A part of the key; without a type its values are taken as they are."""
+    """A part of the key; a record in which it is missing or null is an error."""
 
     type: KeyType | None = None
+    """Makes all spellings of one key one key; without it values are taken as they are."""
 
 
 class CopiedField(FieldPair):
@@ -62,15 +66,25 @@ class CopiedField(FieldPair):
             null_as_word, json_schema_input_type=Literal["keep", "null", "skip"] | None
         ),
     ] = EmptyRule.KEEP
+    """What becomes of an empty text: it stays, clears the target's field, or leaves it alone."""
 
 
 class OptionMap(Document):
-    """Codes and their labels. Where `blank` is given, a blank text stands for that label."""
+    """A table of codes and their labels."""
 
     values: Annotated[dict[Word, Word], Field(min_length=1)]
+    """Each code with its label, both in quotes."""
+
     blank: Word | None = None
+    """The label that a blank text stands for, or null; where it is left out, a blank text is an
+    error.
+    """
+
     ignore_case: bool = False
+    """Whether upper and lower case of codes and labels are the same."""
+
     codes: Literal["text", "integer"] = "text"
+    """What codes are in the target; integers have 64 bits."""
 
     @property
     def knows_blank(self) -> bool:
@@ -112,29 +126,61 @@ class At(StrEnum):
 
 
 class Resolver(Document):
-    """Replaces the field's value, which is a `key` of `entity`, by the `value` of that record."""
+    """Looks up the record that a field refers to, and puts a value of that record in its place."""
 
     field: Name
+    """The target field, whose value is looked up and replaced; each has one resolver at most."""
+
     entity: Name
+    """Where it is looked up."""
+
     key: Name
+    """The field of `entity` that is compared with the value."""
+
     value: Name
+    """The field of `entity` whose value takes its place."""
+
     at: At
+    """In the source, before the message is sent, or in the target, when it is processed."""
+
     type: KeyType | None = None
+    """Makes all spellings of one key one key, as for keys."""
+
     absent: NullWord = "refuse"
+    """What becomes of a value that no record has: an error at the source and a wait in the target,
+    or null. A key field cannot become null.
+    """
 
 
 class Mapping(Document):
-    """The key identifies a record in the target; the fields are what is written to it."""
+    """How a record of a source becomes a record of a target; a file in `mappings/`."""
 
     name: Name
+    """By which jobs refer to it."""
+
     source_entity: Name
+    """What is read: a table or view, with its schema where it needs one."""
+
     target_entity: Name
+    """What is written: a table, with its schema where it needs one."""
+
     keys: Annotated[tuple[KeyPair, ...], Field(min_length=1)]
+    """The fields that identify a record; in the target they need a unique key of their own."""
+
     fields: tuple[CopiedField, ...] = ()
+    """What is copied; each target field once."""
+
     option_maps: dict[Name, OptionMap] = Field(default_factory=dict)
+    """Tables for the operation `option`, by name."""
+
     operations: tuple[Operation, ...] = ()
+    """What happens to target fields on the way, in this order."""
+
     resolvers: tuple[Resolver, ...] = ()
+    """References that are looked up, after the operations."""
+
     deletions: Deletions | None = None
+    """How the source tells that a record is gone; without it deletions are not seen."""
 
     @model_validator(mode="after")
     def _targets_are_distinct(self) -> Self:

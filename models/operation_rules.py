@@ -86,15 +86,23 @@ class DefaultRule(Document):
     """The value, and which of the three kinds of nothing it replaces."""
 
     value: Scalar
+    """What takes the place of nothing."""
+
     when: Annotated[tuple[BlankWord, ...], Field(min_length=1)] = (Blank.NULL, Blank.EMPTY)
+    """What counts as nothing."""
 
 
 class SplitRule(Document):
-    """Which part, counted from 1, or from the end by -1; `absent` is for texts of fewer parts."""
+    """Which part of a text stays."""
 
     separator: Annotated[str, Field(min_length=1)]
+    """What stands between two parts."""
+
     part: int
+    """Its number, counted from 1, or from the end by -1."""
+
     absent: NullWord = "refuse"
+    """What becomes of a text without that part: an error, or null."""
 
     @model_validator(mode="after")
     def _counts_from_one(self) -> Self:
@@ -105,18 +113,26 @@ class SplitRule(Document):
 
 
 class JoinRule(Document):
-    """The fields to join; null and empty ones are left out."""
+    """Which fields are joined, and how."""
 
     separator: str
+    """What is put between two of them."""
+
     of: Annotated[tuple[Reference, ...], Field(min_length=1)]
+    """Target fields, or source fields as `source.name`; null and empty ones are left out."""
 
 
 class ReplaceRule(Document):
-    r"""A regular expression and what replaces each match; `\1` or `\g<name>` is a group of it."""
+    """A regular expression and what replaces each of its matches."""
 
     pattern: str
+    """The expression, in Python's syntax; one that could run for ever is refused."""
+
     replacement: str
+    r"""What replaces a match; `\1` or `\g<name>` is a group of it."""
+
     ignore_case: bool = False
+    """Whether upper and lower case are the same."""
 
     @model_validator(mode="after")
     def _compiles(self) -> Self:
@@ -129,12 +145,18 @@ class ReplaceRule(Document):
 
 
 class NumberRule(Document):
-    """How numbers are written: by a locale's separators, or by the two that are named."""
+    """How numbers are written: by a `locale`, or by `decimal` and perhaps `group`."""
 
     locale: LocaleName | None = None
+    """Language and country whose separators are used, as `de-DE`."""
+
     decimal: Literal[".", ","] | None = None
-    #: An apostrophe or a space also stands for its typographic forms.
+    """What stands before the fraction."""
+
     group: Literal[".", ",", "'", " "] | None = None
+    """What stands between groups of digits; apostrophe and space also in their typographic
+    forms.
+    """
 
     @model_validator(mode="after")
     def _says_it_once(self) -> Self:
@@ -151,12 +173,25 @@ class DateTimeRule(Document):
     """How a time is read, where it is local, and what it becomes."""
 
     input: InputFormats = (ISO,)
+    """`iso`, or a format of `%` directives with year, month and day; several are tried in order."""
+
     zone: ZoneName = "UTC"
+    """Where a time without an offset is local; an IANA name."""
+
     ambiguous: Literal["earlier", "later", "refuse"] = "earlier"
+    """What to take in the hour that comes twice when clocks go back; `refuse` is an error."""
+
     nonexistent: Literal["shift", "refuse"] = "shift"
+    """What to do in the hour that is left out when clocks go forward; `refuse` is an error."""
+
     to_zone: ZoneName | None = None
+    """Where the result is local; without it the offset stays."""
+
     to: Literal["datetime", "date", "text"] = "datetime"
+    """What the result is; `text` needs `output`."""
+
     output: OutputFormat | None = None
+    """The format of a `text`."""
 
     @model_validator(mode="after")
     def _text_has_a_format(self) -> Self:
@@ -167,10 +202,13 @@ class DateTimeRule(Document):
 
 
 class BooleanRule(Document):
-    """The words for true and false, in any case; without them the usual English and German ones."""
+    """The words for true and false, in any case; none may be both."""
 
     true_words: tuple[Word, ...] = ("true", "yes", "y", "on", "1", "ja", "j", "wahr")
+    """What is true, in quotes."""
+
     false_words: tuple[Word, ...] = ("false", "no", "n", "off", "0", "nein", "falsch")
+    """What is false, in quotes."""
 
     @model_validator(mode="after")
     def _words_are_distinct(self) -> Self:
@@ -182,19 +220,29 @@ class BooleanRule(Document):
 
 
 class OptionRule(Document):
-    """Which option map, and whether codes become labels or labels codes."""
+    """Which table translates, and in which direction."""
 
     map: Name
+    """The name of one of `optionMaps`."""
+
     to: Literal["label", "code"]
+    """What the value becomes; for `code` each label may have one code only."""
 
 
 class ScaleRule(Document):
     """Multiply, then divide, then round; exact without rounding."""
 
     multiply: Number = Decimal(1)
+    """By what; not 0. More than 15 digits are written in quotes."""
+
     divide: Number = Decimal(1)
+    """By what, likewise. A division that may never end needs `digits`."""
+
     digits: Annotated[int, Field(ge=0, le=100)] | None = None
+    """To how many digits behind the point the result is rounded; without it not at all."""
+
     rounding: Literal["half-up", "half-even", "down"] = "half-up"
+    """How it is rounded."""
 
     @model_validator(mode="after")
     def _is_exact_or_rounds(self) -> Self:

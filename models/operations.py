@@ -31,6 +31,7 @@ class OnField(Document):
     """What all operations have in common: the target field that they change."""
 
     field: Name
+    """The target field that changes; it may be a key."""
 
 
 class Constant(OnField):
@@ -58,7 +59,10 @@ class Case(OnField):
 
 
 class Template(OnField):
-    """Text with the values of other fields in braces; makes its field where nothing else does."""
+    """Text with the values of other fields in braces; makes its field where nothing else does.
+
+    `{name}` is a target field, `{source.name}` a source field.
+    """
 
     template: str
 

@@ -41,16 +41,26 @@ _KINDS = {kind.value: kind for kind in WatermarkType if kind is not WatermarkTyp
 
 
 class Cursor(Document):
-    """The source field that orders changes in time, and how its values compare.
-
-    `delay` keeps changes back that are younger: a transaction may become visible later than others
-    with a later time, and would be passed over. It is for times only, and has to be longer than
-    the longest transaction at the source.
-    """
+    """What orders a source's changes in time, and how its values compare."""
 
     field: Name
+    """The source field. Records in which it is null are never read."""
+
     type: Annotated[str, WithJsonSchema({"type": "string", "enum": list(_KINDS)})]
+    """Must fit the field; `token` is for opaque marks of the source.
+
+    Row versions of SQL Server are `text`. Times that are texts, as in SQLite, must all be spelt
+    alike, since the database sorts them as texts. `validate` refuses an unknown type; the app
+    only warns of it, keeps the watermark, and sends everything behind it at every run.
+    """
+
     delay: timedelta = timedelta()
+    """Changes younger than this wait; an ISO 8601 duration such as `PT30S`, for times only.
+
+    A change gets its time when it is written and becomes visible when it is committed; what was
+    committed meanwhile has moved the watermark past it. Set it longer than the longest
+    transaction at the source.
+    """
 
 
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)

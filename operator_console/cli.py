@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from delivery.errors import DeliveryError
-from operator_console.configuration import publish, schemas, validate
+from operator_console.configuration import publish, reference, schemas, validate
 from operator_console.console import EXIT_CODES, Console
 from operator_console.jobs import jobs
 from operator_console.watermarks import watermarks
@@ -45,5 +45,5 @@ def main(context: click.Context) -> None:
         context.obj = Console()
 
 
-for command in (validate, publish, jobs, watermarks, schemas):
+for command in (validate, publish, jobs, watermarks, schemas, reference):
     main.add_command(command)

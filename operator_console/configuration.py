@@ -1,4 +1,4 @@
-"""Commands for the configuration files: validate, publish, schemas."""
+"""Commands for the configuration files: validate, publish, schemas, reference."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -21,6 +21,7 @@ from operator_console.console import (
 from operator_console.json_schemas import schema_files
 from operator_console.local_files import SCHEMAS, LocalFiles, read_folder
 from operator_console.publishing import Step, digest, plan
+from operator_console.reference import reference as reference_page
 from operator_console.storage import Storage
 
 _folder_argument = click.argument("folder", type=folder_type, default="configuration")
@@ -110,6 +111,19 @@ def schemas(folder: Path, *, as_json: bool) -> None:
     if as_json:
         print_json({"written": written})
     talk(f"wrote {', '.join(written)}")
+
+
+@click.command(epilog=EXIT_CODES)
+def reference() -> None:
+    """Print every key of the configuration files, as Markdown.
+
+    The page is made of the models that validate the files, as the schemas are.
+
+    \b
+    Example:
+      python -m operator_console reference > docs/configuration-reference.md
+    """  # noqa: D301 - \b is click's mark for lines that stay as they are
+    click.echo(reference_page())
 
 
 def _read(folder: Path) -> LocalFiles:
