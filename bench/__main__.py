@@ -5,13 +5,21 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import detection, emulator_throughput, fairness, mapping_speed, processing
+from bench import (
+    detection,
+    emulator_throughput,
+    fairness,
+    mapping_speed,
+    processing,
+    requeueing,
+)
 from bench.rows import Row
 
 _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "processing": processing.measure,
     "fairness": fairness.measure,
     "detection": detection.measure,
+    "requeueing": requeueing.measure,
     "mapping": mapping_speed.measure,
     "emulator": emulator_throughput.measure,
 }

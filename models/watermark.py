@@ -114,6 +114,15 @@ class WatermarkValue:
             case _:
                 return self.order > other.order
 
+    def is_later_than(self, moment: datetime) -> bool:
+        """Tell whether this is a time, and later than `moment`."""
+        if self.type not in (WatermarkType.DATE, WatermarkType.DATETIME) or not self.text:
+            return False
+        try:
+            return _ticks(self.text) > _ticks(moment.isoformat())
+        except ValueError:
+            return False
+
     def is_same(self, other: "WatermarkValue") -> bool:
         """Tell whether both texts spell one value; unknown types have no values to compare."""
         return self.type is not WatermarkType.UNKNOWN and self.order == other.order

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
+from azure.core.exceptions import AzureError
 from pydantic import ValidationError
 
 from delivery.errors import DeliveryError
@@ -119,9 +120,11 @@ class ExecuteJobService:
                 run = self._run(job, service_bus, options)
             self._metrics.changes_detected(job.name, run.detected)
             return Answer(200, _counts(run))
-        except DeliveryError as error:
+        except (DeliveryError, AzureError) as error:
             _LOGGER.exception("ExecuteJob: job %s failed; its watermark is unchanged", job.name)
-            return _refuse(502, f"job {job.name!r} failed; its watermark is unchanged: {error}")
+            # The SDKs' errors go on about connections.
+            reason = str(error) if isinstance(error, DeliveryError) else type(error).__name__
+            return _refuse(502, f"job {job.name!r} failed; its watermark is unchanged: {reason}")
 
     def _run(self, job: Job, sender: Sender, options: RunOptions) -> JobRun:
         configuration = self._initialization.ensure_initialized()

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from delivery.errors import DeliveryError
 from models.configuration import Configuration
 from models.job import Job
+from models.watermark import WatermarkType, WatermarkValue
 from services.detection.job_run import JobRunner, RunOptions
 from services.detection.jobs import JobService
 from services.detection.service_bus import ServiceBusService
@@ -15,6 +16,9 @@ from services.metrics import MetricsService
 from services.operation.heartbeat import HeartbeatService
 
 _LOGGER = logging.getLogger(__name__)
+
+#: A source may write its local time without an offset, and no clock is quite right.
+_MOST_AHEAD = timedelta(days=1)
 
 
 class ProcessJobsForRetrievalInOrderService:
@@ -94,6 +98,14 @@ class ProcessJobsForRetrievalInOrderService:
             _LOGGER.exception("job %s failed, its watermark is unchanged", job.name)
             return False
         self._metrics.changes_detected(job.name, run.detected)
+        reached = WatermarkValue(WatermarkType.of(job.cursor.type), run.watermark_after)
+        if reached.is_later_than(self._now() + _MOST_AHEAD):
+            _LOGGER.warning(
+                "job %s: its watermark %s is in the future, and changes of today are passed over; "
+                "correct that date at the source, then set the watermark back",
+                job.name,
+                run.watermark_after,
+            )
         _LOGGER.info(
             "job %s: %d changes detected and sent%s",
             job.name,

@@ -379,6 +379,33 @@ def test_a_message_too_large_for_any_batch_fails_the_job_and_names_the_record() 
     assert [len(batch) for batch in bus.sent["sbqlow"]] == [1]
 
 
+@pytest.mark.parametrize(
+    ("kind", "reached", "warned"),
+    [
+        ("datetime", "2026-12-01T12:00:00Z", False),
+        ("datetime", "2026-12-01T12:00:01+00:00", True),
+        ("datetime", "2206-11-30T10:00:00", True),
+        ("date", "2026-12-02", True),
+        ("date", "2026-12-01", False),
+        ("integer", "9999", False),
+        ("text", "2206-11-30T10:00:00", False),
+    ],
+)
+def test_a_watermark_in_the_future_is_warned_of(
+    kind: str,
+    reached: str,
+    warned: bool,  # noqa: FBT001 - an expectation
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whatever changes today is older than it, and would be passed over in silence."""
+    job = a_job(watermark={"field": "modified_at", "type": kind})
+    source = ListSource([a_message(change_tracker=reached)])
+    detection = Detection({"crm": source}, a_configuration(job))
+    detection.run()
+    assert detection.stored().watermark == reached
+    assert ("is in the future" in caplog.text) == warned
+
+
 def test_a_watermark_type_that_does_not_fit_its_field_is_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -2,6 +2,7 @@ from typing import Any
 
 import orjson
 import pytest
+from azure.servicebus.exceptions import ServiceBusQuotaExceededError
 
 from delivery.errors import UnavailableError
 from models.configuration import Configuration
@@ -166,6 +167,19 @@ def test_a_source_that_fails_is_answered_with_its_reason() -> None:
     assert answer.status == 502
     assert "the CRM does not answer" in answer.content["errors"][0]
     assert scene.stored() == StoredWatermark()
+
+
+def test_a_broker_that_fails_is_answered_too() -> None:
+    scene = Scene(ListSource(messages(1)))
+    scene.bus.before_send = _fail
+    answer = scene.post(job=JOB)
+    assert answer.status == 502
+    assert "ServiceBusQuotaExceededError" in answer.content["errors"][0]
+    assert scene.stored() == StoredWatermark()
+
+
+def _fail() -> None:
+    raise ServiceBusQuotaExceededError(message="the queue is full")
 
 
 def test_t6_a_run_beside_the_timer_leads_to_repeats_and_never_to_gaps() -> None:
