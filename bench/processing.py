@@ -76,7 +76,7 @@ def _rate(
             service_bus.add_message_or_send(OutgoingMessage.of(message, Priority.NORMAL))
         service_bus.flush_batch()
     with psycopg.connect(stack.postgres.dsn("erp"), autocommit=True) as erp:
-        erp.execute("TRUNCATE business_partner")
+        erp.execute("TRUNCATE business_partner, sales_order")
         side(stack, lambda: wait_for_customers(erp, MESSAGES))
         return arrival_rate(erp)
 

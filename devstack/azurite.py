@@ -5,7 +5,7 @@ from pathlib import Path
 
 from azure.storage.blob import BlobServiceClient
 
-from devstack.processes import ROOT, Server
+from devstack.processes import ROOT, Server, Service
 
 _SCRIPT = ROOT / "devstack" / "node_modules" / "azurite" / "dist" / "src" / "azurite.js"
 
@@ -19,14 +19,13 @@ _LISTENING = re.compile(
 _SERVICES = ("Blob", "Queue", "Table")
 
 
-class Azurite:
+class Azurite(Service):
     """One storage account; a restart keeps its ports and data."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._log = folder / "azurite.log"
         self._ports = dict.fromkeys(_SERVICES, "0")
-        self._server: Server | None = None
 
     def start(self) -> None:
         """Start and wait until all services listen."""
@@ -44,15 +43,6 @@ class Azurite:
         )
         self._server.start()
         self._ports = self._server.wait_until(self._listening)
-
-    def is_running(self) -> bool:
-        """Tell whether the server runs."""
-        return self._server is not None and self._server.is_running()
-
-    def stop(self) -> None:
-        """Stop the server; its data stays."""
-        if self._server is not None:
-            self._server.stop()
 
     def connection_string(self) -> str:
         """Return the storage account's connection string."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
-from devstack.processes import Server, StackError
+from devstack.processes import Server, Service, StackError
 
 
 def _binaries() -> Path:
@@ -30,7 +30,7 @@ _SYSTEM_USER = "pgserver"
 _OTHERS_MAY_ENTER = 0o001
 
 
-class Postgres:
+class Postgres(Service):
     """One server with a random password and a free port; databases are made on request."""
 
     def __init__(self, folder: Path) -> None:
@@ -40,7 +40,6 @@ class Postgres:
         self._password = secrets.token_urlsafe(16)
         self._user = _SYSTEM_USER if os.geteuid() == 0 else None
         self._port = 0
-        self._server: Server | None = None
 
     def start(self) -> None:
         """Create the data folder where there is none, start the server and wait for it."""
@@ -62,15 +61,6 @@ class Postgres:
         )
         self._server.start()
         self._server.wait_until(self._answers)
-
-    def is_running(self) -> bool:
-        """Tell whether the server runs."""
-        return self._server is not None and self._server.is_running()
-
-    def stop(self) -> None:
-        """Stop the server; its data stays."""
-        if self._server is not None:
-            self._server.stop()
 
     def create_database(self, name: str) -> None:
         """Create an empty database."""

@@ -73,15 +73,33 @@ class Server:
         self._tether.wait()
         self._tether = None
 
-    def wait_for_end(self, seconds: float = 30) -> None:
-        """Wait for a server that somebody else has killed."""
-        if self._tether is not None:
-            self._tether.wait(seconds)
-            self.stop()
+    def wait_for_end(self, seconds: float = 30) -> int:
+        """Wait for a server that ends without `stop`, and return its exit status."""
+        if self._tether is None:
+            msg = f"{self.name} does not run"
+            raise StackError(msg)
+        status = self._tether.wait(seconds)
+        self.stop()
+        return status
 
     def _obituary(self, what: str) -> str:
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
         return f"{self.name} {what}; its last words in {self.log}: " + " | ".join(lines)
+
+
+class Service:
+    """What has one server, once it was started."""
+
+    _server: Server | None = None
+
+    def is_running(self) -> bool:
+        """Tell whether the server runs."""
+        return self._server is not None and self._server.is_running()
+
+    def stop(self) -> None:
+        """Stop the server; its data stays."""
+        if self._server is not None:
+            self._server.stop()
 
 
 def kill(pid: int) -> None:

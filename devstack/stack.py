@@ -4,7 +4,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,17 +109,19 @@ class Stack:
     """The servers of one run, all below `folder`. Use as a context manager: leaving stops all.
 
     `settings` are app settings beyond the connections, which the stack fills in itself.
+    `broker_options` are arguments of the Service Bus emulator.
     """
 
     folder: Path
     app: Path = ROOT
     queues: Path = QUEUES
     settings: Mapping[str, str] = field(default_factory=dict)
+    broker_options: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         self.postgres = Postgres(self.folder)
         self.azurite = Azurite(self.folder)
-        self.service_bus = emulator(self.folder, self.queues)
+        self.service_bus = emulator(self.folder, self.queues, *self.broker_options)
         self._host: Announced | None = None
 
     def __enter__(self) -> Self:

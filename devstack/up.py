@@ -1,13 +1,12 @@
 """`python -m devstack.up`: the demonstration's stack, running until Ctrl-C, to play with."""
 
 import argparse
-import json
 import os
 import sys
 import time
 from pathlib import Path
 
-from devstack.demo.scenario import demo_stack, run_command
+from devstack.demo.scenario import demo_stack, host_key, run_command
 from devstack.processes import StackError
 from devstack.stack import Stack
 
@@ -55,21 +54,15 @@ Changes are detected every two seconds. For the operator console, and to look in
   export SYNC_STORAGE='{stack.azurite.connection_string()}'
   export SYNC_SERVICE_BUS='{bus["connection_string"]}'
 How everything is (function key):
-  curl {host["url"]}/api/Health -H "x-functions-key: {_key(folder, "GetHealth")}"
+  curl {host["url"]}/api/Health -H "x-functions-key: {host_key(stack, "GetHealth")}"
 A job by hand (function key), and detection at once (master key):
-  curl {host["url"]}/api/ExecuteJob -H "x-functions-key: {_key(folder, "ExecuteJob")}" \\
+  curl {host["url"]}/api/ExecuteJob -H "x-functions-key: {host_key(stack, "ExecuteJob")}" \\
     -d '{{"job": "customers-to-erp", "dryRun": true, "watermark": ""}}'
-  curl {host["url"]}/admin/functions/GetChanges -H "x-functions-key: {_key(folder)}" \\
+  curl {host["url"]}/admin/functions/GetChanges -H "x-functions-key: {host_key(stack)}" \\
     -H "content-type: application/json" -d '{{}}'
 """,
         flush=True,
     )
-
-
-def _key(folder: Path, function: str | None = None) -> str:
-    """Return the key of a function, or the master key."""
-    keys = json.loads((folder / "functions_host" / "keys.json").read_text(encoding="utf-8"))
-    return str(keys["functions"][function]["default"] if function else keys["masterKey"])
 
 
 if __name__ == "__main__":

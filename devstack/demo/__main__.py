@@ -1,4 +1,4 @@
-"""`python -m devstack.demo`: customers and orders of a CRM to an ERP.
+"""`python -m devstack.demo`: customers and orders of a CRM to an ERP that refuses some of them.
 
 Everything on the way is the code that runs in Azure; only the servers are local.
 """
@@ -8,56 +8,77 @@ import sys
 import time
 from pathlib import Path
 
-from devstack.demo.databases import Databases, Difference
-from devstack.demo.scenario import demo_stack, run_command, wait_until_equal
-from devstack.stack import Stack
+from devstack.demo.books import Books, faults
+from devstack.demo.narration import console, narrating, stamped
+from devstack.demo.report import BALANCE, NOTES, FigureTable, explained
+from devstack.demo.scenario import demo_stack, queues_of_few_attempts, run_command
+from devstack.demo.story import ORDERS_PER_CUSTOMER, Ending, Story
+from devstack.ingestion import ingestion
+from devstack.processes import StackError
+from devstack.service_bus.arrivals import ARRIVALS
 
-_PATIENCE_SECONDS = 120
+_CUSTOMERS, _FEWEST_CUSTOMERS = 5_000, 20
+_ATTEMPTS = 3
+
+#: The demonstration says when changes are detected.
+_NEVER = "0 0 0 1 1 *"
 
 
 def main() -> int:
-    """Return 0 where both databases agree at the end."""
+    """Return 0 where both databases agree at the end, and the books balance."""
     parser = argparse.ArgumentParser(prog="devstack.demo", description=__doc__)
-    parser.add_argument("--customers", type=int, default=2_000, help="initial load (default 2000)")
+    text = f"of the initial load (default {_CUSTOMERS}), with {ORDERS_PER_CUSTOMER} orders each"
+    parser.add_argument("--customers", type=_customers, default=_CUSTOMERS, help=text, metavar="N")
     options = parser.parse_args()
+    # Whatever the locale: an umlaut that it lacks is no reason to end.
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr] # a text file, as always
     return run_command("demo", lambda folder: _run(folder, options.customers))
 
 
+def _customers(text: str) -> int:
+    if text.isdecimal() and int(text) >= _FEWEST_CUSTOMERS:
+        return int(text)
+    msg = f"{text} is no whole number from {_FEWEST_CUSTOMERS}: fewer would leave nothing to change"
+    raise argparse.ArgumentTypeError(msg)
+
+
 def _run(folder: Path, customers: int) -> None:
-    say("starting PostgreSQL, Azurite and the Service Bus emulator")
-    with demo_stack(folder) as (stack, databases):
-        orders = 2 * customers
-        databases.insert_customers(1, customers)
-        databases.insert_orders(1, orders, customers=customers)
-        say(f"the CRM holds {customers} customers and {orders} orders, the ERP nothing")
-        say("starting the Functions host")
-        stack.host.start()
-        _follow("initial load", customers + orders, databases, stack)
-        changed = customers // 10
-        databases.update_customers(changed)
-        databases.insert_customers(customers + 1, changed)
-        databases.delete_orders(changed)
-        say(f"the CRM changes: {changed} customers moved, {changed} new, {changed} orders deleted")
-        _follow("changes", 3 * changed, databases, stack)
-        say("both databases agree, row by row")
-
-
-def _follow(what: str, records: int, databases: Databases, stack: Stack) -> None:
     started = time.monotonic()
+    with narrating() as narrator, ingestion() as (metrics, settings):
+        narrator.begin("starting PostgreSQL, Azurite and the Service Bus emulator")
+        with demo_stack(
+            folder,
+            queues=queues_of_few_attempts(folder, _ATTEMPTS),
+            broker_options=["--count-by", "JobName"],
+        ) as (stack, databases):
+            stack.settings = {
+                **stack.settings,
+                **settings,
+                "SYNC_GET_CHANGES_SCHEDULE": _NEVER,
+            }
+            books = Books(metrics, folder / "service_bus" / ARRIVALS)
+            ending = Story(stack, databases, books, narrator, customers).tell()
+            narrator.begin("stopping the servers")
+    _conclude(ending, time.monotonic() - started)
 
-    def report(difference: Difference) -> None:
-        say(
-            f"{what}: {difference.missing} records missing, {difference.different} different, "
-            f"{difference.surplus} too many"
-        )
 
-    wait_until_equal(databases, stack, seconds=_PATIENCE_SECONDS, report=report)
-    say(f"{what}: {records} records in {time.monotonic() - started:.1f} s")
-
-
-def say(text: str) -> None:
-    """Print a line with the time."""
-    print(f"{time.strftime('%H:%M:%S')}  {text}", flush=True)
+def _conclude(ending: Ending, seconds: float) -> None:
+    """Show what was found; raise StackError where it is not as it should be."""
+    out = console()
+    out.print()
+    out.print(FigureTable(ending.figures))
+    for note in NOTES:
+        out.print(note, style="dim", soft_wrap=not out.is_terminal)
+    out.print()
+    for lot in ending.remaining:
+        out.print(explained(lot), soft_wrap=not out.is_terminal)
+    wrong = faults(ending.figures, ending.remaining)
+    if ending.difference:
+        wrong.append(f"the databases do not agree: {ending.difference}")
+    if wrong:
+        raise StackError("; ".join(wrong))
+    out.print("the books balance:", *BALANCE, sep="\n  ")
+    out.print(stamped(f"both databases agree, row by row, after {seconds:.0f} s"))
 
 
 if __name__ == "__main__":

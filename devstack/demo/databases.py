@@ -1,80 +1,22 @@
 """The two databases of the demonstration: tables, changes and the comparison."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
 
 import psycopg
 
-from devstack.demo.records import a_customer, an_order
+from devstack.demo.records import Row, a_customer, an_order, customer_number, order_number
 
-_CRM = """
-CREATE TABLE customer (
-    customer_number text PRIMARY KEY,
-    name            text NOT NULL,
-    street          text,
-    postal_code     text,
-    city            text NOT NULL,
-    credit_limit    numeric(15, 2) NOT NULL,
-    customer_since  date NOT NULL,
-    is_active       boolean NOT NULL,
-    modified_at     timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-CREATE INDEX ON customer (modified_at, customer_number);
-CREATE TABLE customer_order (
-    order_number    text PRIMARY KEY,
-    customer_number text NOT NULL REFERENCES customer,
-    ordered_on      date NOT NULL,
-    amount          numeric(15, 2) NOT NULL,
-    status          integer NOT NULL,
-    note            text,
-    modified_at     timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-CREATE INDEX ON customer_order (modified_at, order_number);
-CREATE TABLE deleted_order (
-    order_number text NOT NULL,
-    deleted_at   timestamptz NOT NULL DEFAULT clock_timestamp()
-);
-CREATE INDEX ON deleted_order (deleted_at, order_number);
+_FOLDER = Path(__file__).parent
 
-CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN NEW.modified_at = clock_timestamp(); RETURN NEW; END $$;
-CREATE TRIGGER touch BEFORE UPDATE ON customer FOR EACH ROW EXECUTE FUNCTION touch();
-CREATE TRIGGER touch BEFORE UPDATE ON customer_order FOR EACH ROW EXECUTE FUNCTION touch();
-CREATE FUNCTION bury() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN INSERT INTO deleted_order VALUES (OLD.order_number); RETURN OLD; END $$;
-CREATE TRIGGER bury BEFORE DELETE ON customer_order FOR EACH ROW EXECUTE FUNCTION bury();
+_CUSTOMERS = """
+COPY customer (customer_number, name, street, postal_code, city, credit_limit, customer_since,
+               is_active) FROM STDIN
 """
-
-_ERP = """
-CREATE TABLE business_partner (
-    partner_number text PRIMARY KEY,
-    name           text NOT NULL,
-    street         text,
-    postal_code    text,
-    city           text NOT NULL,
-    credit_limit   numeric(15, 2) NOT NULL,
-    partner_since  date NOT NULL,
-    is_active       boolean NOT NULL,
-    crm_modified_at timestamptz
-);
-CREATE TABLE sales_order (
-    document_number text PRIMARY KEY,
-    partner_number  text NOT NULL,
-    document_date   date NOT NULL,
-    amount          numeric(15, 2) NOT NULL,
-    status          text NOT NULL,
-    note            text,
-    crm_modified_at timestamptz
-);
-"""
-
-_INSERT_CUSTOMER = """
-INSERT INTO customer (customer_number, name, street, postal_code, city, credit_limit,
-                      customer_since, is_active)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
-"""
-_INSERT_ORDER = """
-INSERT INTO customer_order (order_number, customer_number, ordered_on, amount, status, note)
-VALUES (%s, %s, %s, %s, %s, %s)
+_ORDERS = """
+COPY customer_order (order_number, customer_number, ordered_on, amount, status, note) FROM STDIN
 """
 
 #: What must be the same on both sides: the query of the CRM says what the ERP should hold.
@@ -94,8 +36,8 @@ _PAIRS = (
     (
         """
         SELECT order_number, customer_number, ordered_on, amount,
-               (ARRAY['Open', 'Released', 'Shipped'])[status + 1], nullif(trim(note), ''),
-               modified_at
+               (ARRAY['Open', 'Released', 'Shipped'])[status + 1],
+               nullif(regexp_replace(note, '^\\s+|\\s+$', '', 'g'), ''), modified_at
         FROM customer_order
         """,
         """
@@ -124,10 +66,15 @@ class Difference:
             self.surplus + other.surplus,
         )
 
+    def __str__(self) -> str:
+        return (
+            f"{self.missing} records missing, {self.different} different, {self.surplus} too many"
+        )
+
 
 def create_erp_tables(erp: psycopg.Connection) -> None:
     """Make an empty ERP of a database."""
-    erp.execute(_ERP)
+    erp.execute(_schema("erp"))
 
 
 class Databases:
@@ -139,20 +86,28 @@ class Databases:
 
     def create_tables(self) -> None:
         """Create both schemas."""
-        self._crm.execute(_CRM)
+        self._crm.execute(_schema("crm"))
         create_erp_tables(self._erp)
 
-    def insert_customers(self, first: int, count: int) -> None:
-        """Insert `count` customers, numbered from `first`; the same number is the same customer."""
-        rows = [a_customer(number) for number in range(first, first + count)]
-        with self._crm.cursor() as cursor:
-            cursor.executemany(_INSERT_CUSTOMER, rows)
+    def insert_customers(
+        self, first: int, count: int, *, more_credit: Decimal = Decimal(0)
+    ) -> None:
+        """Insert `count` customers, numbered from `first`; the same number is the same customer.
+
+        With `more_credit` than usual the ERP may refuse them.
+        """
+        numbers = range(first, first + count)
+        self._copy(_CUSTOMERS, (a_customer(n, more_credit=more_credit) for n in numbers))
 
     def insert_orders(self, first: int, count: int, *, customers: int) -> None:
         """Insert `count` orders of the first `customers` customers, numbered from `first`."""
-        rows = [an_order(number, customers) for number in range(first, first + count)]
-        with self._crm.cursor() as cursor:
-            cursor.executemany(_INSERT_ORDER, rows)
+        numbers = range(first, first + count)
+        self._copy(_ORDERS, (an_order(number, customers=customers) for number in numbers))
+
+    def insert_orders_of(self, first: int, count: int, *, customers: range) -> None:
+        """Insert `count` orders, numbered from `first`, of these customers in turn."""
+        rows = (an_order(first + n, customers[n % len(customers)]) for n in range(count))
+        self._copy(_ORDERS, rows)
 
     def update_customers(self, count: int) -> None:
         """Move the first `count` customers to another street and raise their credit limit."""
@@ -166,6 +121,26 @@ class Databases:
             [count],
         )
 
+    def lower_credit_limits(self, first: int, count: int, *, by: Decimal) -> None:
+        """Correct what `more_credit` did to `count` customers."""
+        self._crm.execute(
+            """
+            UPDATE customer SET credit_limit = credit_limit - %s
+            WHERE customer_number >= %s AND customer_number < %s
+            """,
+            [by, customer_number(first), customer_number(first + count)],
+        )
+
+    def update_orders(self, first: int, count: int) -> None:
+        """Ship `count` orders, numbered from `first`, for a little more."""
+        self._crm.execute(
+            """
+            UPDATE customer_order SET status = 2, amount = amount + 4.90
+            WHERE order_number >= %s AND order_number < %s
+            """,
+            [order_number(first), order_number(first + count)],
+        )
+
     def delete_orders(self, count: int) -> None:
         """Delete the first `count` orders."""
         self._crm.execute(
@@ -175,6 +150,25 @@ class Databases:
             )
             """,
             [count],
+        )
+
+    def enter_orders_again(self, first: int, count: int) -> None:
+        """Delete `count` orders, numbered from `first`, and enter them again as they were."""
+        deleted = self._crm.execute(
+            """
+            DELETE FROM customer_order WHERE order_number >= %s AND order_number < %s
+            RETURNING order_number, customer_number, ordered_on, amount, 0, 'neu erfasst'
+            """,
+            [order_number(first), order_number(first + count)],
+        )
+        self._copy(_ORDERS, deleted.fetchall())
+
+    def raise_credit_limit_of_the_erp(self, euros: int) -> None:
+        """Let the ERP take customers with that much credit."""
+        self._erp.execute("ALTER TABLE business_partner DROP CONSTRAINT credit_limit_agreed")
+        self._erp.execute(
+            "ALTER TABLE business_partner "
+            f"ADD CONSTRAINT credit_limit_agreed CHECK (credit_limit <= {euros:d})"
         )
 
     def compare(self) -> Difference:
@@ -199,3 +193,12 @@ class Databases:
         """Close both connections."""
         self._crm.close()
         self._erp.close()
+
+    def _copy(self, statement: str, rows: Iterable[Row]) -> None:
+        with self._crm.cursor() as cursor, cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+
+def _schema(name: str) -> str:
+    return (_FOLDER / f"{name}.sql").read_text(encoding="utf-8")

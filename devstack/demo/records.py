@@ -4,66 +4,71 @@ import random
 from datetime import date, timedelta
 from decimal import Decimal
 
+from devstack.demo.words import FAMILIES, FORMS, NOTES, PLACES, STREETS, TRADES
+
 Row = tuple[object, ...]
 
-_FAMILIES = (
-    *("Müller", "Schäfer", "Groß", "Öztürk", "Yıldız", "Weiß"),
-    *("Jäger", "Böhm", "Krüger", "Hübner", "Voß", "Çelik"),
-)
-_TRADES = (
-    *("Maschinenbau", "Gießerei", "Bäckerei", "Druckerei"),
-    *("Möbel", "Großhandel", "Spedition", "Elektro"),
-)
-_FORMS = ("GmbH", "AG", "KG", "e. K.", "GmbH & Co. KG", "OHG")
-_STREETS = ("Hauptstraße", "Königsallee", "Mühlweg", "Straße des 17. Juni", "Goethestraße")
-_PLACES = (
-    ("10115", "Berlin"),
-    ("50667", "Köln"),
-    ("80331", "München"),
-    ("40213", "Düsseldorf"),
-    ("97070", "Würzburg"),
-    ("01067", "Dresden"),
-)
-_NOTES = (None, None, "", " eilig ", 'Lieferung an "Tor 3"', "Größe prüfen; Rückfrage an O'Brien")
-
 _WITH_STREET = 0.9
+_WITH_POSTAL_CODE = 0.97
 _ACTIVE = 0.95
+_PARTNERS = 0.15
+
+#: No usual customer has more credit than that; the ERP's own limit is above it.
+_MOST_CREDIT_CENTS = 9_000_000
+_MOST_AMOUNT_CENTS = 5_000_000
 
 
-def a_customer(number: int) -> Row:
+def a_customer(number: int, *, more_credit: Decimal = Decimal(0)) -> Row:
     """Return a customer; umlauts, cents, missing streets and dates before 1970 occur."""
     choose = random.Random(number)  # noqa: S311 - not a secret
-    postal_code, city = choose.choice(_PLACES)
-    name = f"{choose.choice(_FAMILIES)} {choose.choice(_TRADES)} {choose.choice(_FORMS)}"
-    street = f"{choose.choice(_STREETS)} {choose.randint(1, 200)}"
+    postal_code, city = choose.choice(PLACES)
     since = date(1949, 5, 23) + timedelta(days=choose.randint(0, 28_000))
     return (
-        _customer_number(number),
-        name,
-        street if choose.random() < _WITH_STREET else None,
-        postal_code,
+        customer_number(number),
+        _name(choose),
+        _street(choose) if choose.random() < _WITH_STREET else None,
+        postal_code if choose.random() < _WITH_POSTAL_CODE else None,
         city,
-        _euros(choose, 10_000_000),
+        _euros(choose, _MOST_CREDIT_CENTS) + more_credit,
         since,
         choose.random() < _ACTIVE,
     )
 
 
-def an_order(number: int, customers: int) -> Row:
-    """Return an order of one of the first `customers` customers."""
+def an_order(number: int, customer: int | None = None, *, customers: int = 0) -> Row:
+    """Return an order of that customer, or of one of the first `customers` customers."""
     choose = random.Random(-number)  # noqa: S311 - not a secret
+    drawn = choose.randint(1, max(1, customers))
     return (
-        f"A{number:07}",
-        _customer_number(choose.randint(1, customers)),
+        order_number(number),
+        customer_number(drawn if customer is None else customer),
         date(2026, 1, 1) + timedelta(days=choose.randint(0, 330)),
-        _euros(choose, 5_000_000),
+        _euros(choose, _MOST_AMOUNT_CENTS),
         choose.randint(0, 2),
-        choose.choice(_NOTES),
+        choose.choice(NOTES),
     )
 
 
-def _customer_number(number: int) -> str:
+def customer_number(number: int) -> str:
+    """Return a customer's key."""
     return f"D{number:06}"
+
+
+def order_number(number: int) -> str:
+    """Return an order's key."""
+    return f"A{number:07}"
+
+
+def _name(choose: random.Random) -> str:
+    owners = choose.choice(FAMILIES)
+    if choose.random() < _PARTNERS:
+        owners += f" & {choose.choice(FAMILIES)}"
+    return f"{owners} {choose.choice(TRADES)} {choose.choice(FORMS)}"
+
+
+def _street(choose: random.Random) -> str:
+    letter = choose.choice(("", "", "", "", "a", " b"))
+    return f"{choose.choice(STREETS)} {choose.randint(1, 200)}{letter}"
 
 
 def _euros(choose: random.Random, most_cents: int) -> Decimal:

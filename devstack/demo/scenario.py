@@ -1,14 +1,17 @@
 """The stack with the demonstration's two databases and configuration in it."""
 
+import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from devstack.demo.books import PROCESSING_QUEUES
 from devstack.demo.databases import Databases, Difference
 from devstack.processes import ROOT, StackError
 from devstack.stack import QUEUES, Stack, run_folder
@@ -19,10 +22,14 @@ _CONFIGURATION = ROOT / "configuration"
 
 @contextmanager
 def demo_stack(
-    folder: Path, *, queues: Path = QUEUES, configuration: Path = _CONFIGURATION
+    folder: Path,
+    *,
+    queues: Path = QUEUES,
+    configuration: Path = _CONFIGURATION,
+    broker_options: Sequence[str] = (),
 ) -> Iterator[tuple[Stack, Databases]]:
     """Start everything but the Functions host, with empty tables and the configuration in place."""
-    with Stack(folder, queues=queues) as stack:
+    with Stack(folder, queues=queues, broker_options=broker_options) as stack:
         for name in ("crm", "erp"):
             stack.postgres.create_database(name)
         stack.settings = {
@@ -36,6 +43,38 @@ def demo_stack(
             yield stack, databases
         finally:
             databases.close()
+
+
+def queues_of_few_attempts(folder: Path, attempts: int) -> Path:
+    """Write the app's queues with fewer attempts than the ten, which take over six minutes."""
+    content = json.loads(QUEUES.read_bytes())
+    for queue in content["UserConfig"]["Namespaces"][0]["Queues"]:
+        if queue["Name"] in PROCESSING_QUEUES:
+            queue["Properties"]["MaxDeliveryCount"] = attempts
+    path = folder / QUEUES.name
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def host_key(stack: Stack, function: str | None = None) -> str:
+    """Return the key of a function, or the master key."""
+    path = stack.folder / "functions_host" / "keys.json"
+    keys = json.loads(path.read_text(encoding="utf-8"))
+    return str(keys["functions"][function]["default"] if function else keys["masterKey"])
+
+
+def detect_changes(stack: Stack) -> None:
+    """Have the host run GetChanges now, whatever its schedule; it does not wait for the end."""
+    request = urllib.request.Request(  # noqa: S310 - our own host
+        f"{stack.host.facts()['url']}/admin/functions/GetChanges",
+        data=b"{}",
+        headers={"x-functions-key": host_key(stack), "content-type": "application/json"},
+    )
+    try:
+        urllib.request.urlopen(request, timeout=30).close()  # noqa: S310 - as above
+    except OSError as error:
+        msg = f"the Functions host did not run GetChanges ({error}); see {stack.host.log}"
+        raise StackError(msg) from error
 
 
 def wait_until_equal(

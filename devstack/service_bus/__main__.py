@@ -75,6 +75,7 @@ def _settings(options: argparse.Namespace) -> ServerSettings:
         max_connections=options.max_connections,
         ready_file=options.ready_file,
         data=options.data,
+        count_by=options.count_by,
     )
 
 
@@ -116,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--admin-port", type=_port, default=0, help="the Atom API's port; 0 picks a free one")
     add("--idle-detach", type=_seconds, default=600.0, help="seconds after which idle links go")
     add("--max-connections", type=_count, default=1000, help="AMQP connections held at once")
+    add("--count-by", help="count what arrives by this property, in DIR/arrivals.json")
     add("--key-name", default="RootManageSharedAccessKey", help="the access key's name")
     add(
         "--synchronous",

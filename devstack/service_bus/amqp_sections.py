@@ -199,6 +199,14 @@ def _check_properties(buffer: bytes, value: int, total: int) -> None:
             raise PropertiesTooLargeError(msg)
 
 
+def application_properties(content: Content) -> dict[str, bytes]:
+    """Return the application properties, their values encoded."""
+    for code, _, value, _ in message_spans(content.bare):
+        if code == _APPLICATION:
+            return {amqp.name(key): encoded for key, encoded in amqp.pairs(content.bare, value)}
+    return {}
+
+
 def with_properties(content: Content, changes: Mapping[str, bytes]) -> Content:
     """Return `content` with application properties set to encoded values, the rest untouched."""
     if not changes:

@@ -10,13 +10,16 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from devstack.service_bus.messages import Journal, QueueSettings
 from devstack.service_bus.queue import Queue
 from devstack.service_bus.sas import AccessKey
 from devstack.service_bus.shelf import DeadLetterQueue
 from devstack.service_bus.store import StoreError
+
+if TYPE_CHECKING:
+    from devstack.service_bus.arrivals import Arrivals
 
 _LOG = logging.getLogger(__name__)
 
@@ -93,6 +96,8 @@ class Broker:
         self.key = key
         self.clock = clock
         self.queues: dict[str, Queue] = {}
+        #: None: nobody wants to know what arrives.
+        self.arrivals: Arrivals | None = None
         self._store = store
         self._on_failure = on_failure
         self._entities: dict[str, Entity] = {}

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from typing import Protocol
 
 from proton import Link, Terminus
 
@@ -10,7 +9,7 @@ from devstack.service_bus import engine
 from devstack.service_bus.broker import DEAD_LETTER_SUFFIX, Broker, Entity
 from devstack.service_bus.cbs import TokenDesk
 from devstack.service_bus.consumption import Consumption
-from devstack.service_bus.links import Production, Replies, Requests
+from devstack.service_bus.links import Endpoint, Production, Replies, Requests
 from devstack.service_bus.management import ManagementDesk
 from devstack.service_bus.sas import Grant, path_of
 
@@ -38,22 +37,6 @@ class RefusedError(Exception):
         self.condition = condition
 
 
-class AnyLink(Protocol):
-    """What a connection asks of each of its links."""
-
-    path: str
-    active_at: float
-
-    def on_delivery(self, delivery: engine.Pointer) -> None:
-        """Handle a transfer or a disposition."""
-
-    def on_flow(self) -> None:
-        """Handle new credit or a request to drain."""
-
-    def on_close(self) -> None:
-        """Forget the link, which is gone."""
-
-
 class Connection(asyncio.Protocol):
     """Speaks AMQP with one client."""
 
@@ -62,7 +45,7 @@ class Connection(asyncio.Protocol):
         self._peers = peers
         self._max_peers = max_peers
         self._refused_at: float | None = None
-        self._links: dict[engine.Pointer, AnyLink] = {}
+        self._links: dict[engine.Pointer, Endpoint] = {}
         self._grants: dict[str, Grant] = {}
         self._socket: asyncio.Transport | None = None
         self._engine = engine.Engine(
@@ -224,7 +207,7 @@ class Connection(asyncio.Protocol):
         self._links.pop(pointer).on_close()
         engine.detach(pointer, condition, description)
 
-    def _attached(self, pointer: engine.Pointer, link: Link) -> AnyLink:
+    def _attached(self, pointer: engine.Pointer, link: Link) -> Endpoint:
         _refuse_the_unsupported(link)
         address = link.remote_source.address if link.is_sender else link.remote_target.address
         path = path_of(address or "")
@@ -244,7 +227,7 @@ class Connection(asyncio.Protocol):
 
     def _attached_desk(
         self, pointer: engine.Pointer, link: Link, path: str, desk: TokenDesk | ManagementDesk
-    ) -> AnyLink:
+    ) -> Endpoint:
         if link.is_sender:
             return Replies(self, pointer, link, path)
         return Requests(self, pointer, link, path, desk)

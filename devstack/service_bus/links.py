@@ -105,6 +105,8 @@ class Production(_Incoming):
         send = self._queue.send
         for one in incoming:
             send(one.content, now, message_id=one.message_id, ttl=one.ttl, due=one.due)
+        if broker.arrivals is not None:
+            broker.arrivals.note(self._queue.settings.name, incoming, now)
         broker.touch(self._entity)
         engine.settle(delivery, engine.ACCEPTED)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from aiohttp import web
 
 from devstack import ready
+from devstack.service_bus.arrivals import ARRIVALS, Arrivals
 from devstack.service_bus.atom import AtomApi
 from devstack.service_bus.broker import Broker, Store
 from devstack.service_bus.certificate import context_for
@@ -29,7 +30,7 @@ class ListenError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Where to listen, how many may connect, and how long a link may idle."""
+    """Where to listen, how many may connect, how long a link may idle, and what to count."""
 
     host: str
     port: int
@@ -38,6 +39,7 @@ class ServerSettings:
     max_connections: int
     ready_file: Path | None
     data: Path
+    count_by: str | None = None
 
 
 class Server:
@@ -53,6 +55,8 @@ class Server:
         self._stop = asyncio.Event()
         self._failed = False
         self._broker = Broker(namespace.queues, store, key, self._fail)
+        if settings.count_by is not None:
+            self._broker.arrivals = Arrivals(settings.data / ARRIVALS, settings.count_by)
 
     async def run(self) -> bool:
         """Serve; return whether it ended because it was asked to."""
@@ -120,6 +124,8 @@ class Server:
             idle_since = loop.time() - self._settings.idle_detach
             for peer in list(self._peers):
                 peer.sweep(idle_since)
+            if self._broker.arrivals is not None:
+                self._broker.arrivals.write()
 
     def _hang_up(self) -> None:
         if not self._failed:

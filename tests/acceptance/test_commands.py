@@ -1,15 +1,21 @@
 """The commands that the README names, as a newcomer runs them."""
 
+import fcntl
 import os
+import pty
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 import urllib.request
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -22,14 +28,19 @@ pytestmark = pytest.mark.acceptance
 class Command:
     """A command with a mark in its environment, by which all that it started can be found."""
 
-    def __init__(self, *arguments: str, **environment: str) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        output: int = subprocess.PIPE,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self._mark = f"GLEICHLAUF_TEST={uuid.uuid4()}"
         name, value = self._mark.split("=")
         self.process = subprocess.Popen(
             [sys.executable, "-m", *arguments],
             cwd=ROOT,
             env={**os.environ, **environment, name: value},
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
             process_group=0,
@@ -83,6 +94,25 @@ def test_the_demo_ends_with_two_equal_databases_and_leaves_nothing(runs_before: 
     assert "both databases agree, row by row" in demo.lines[-1]
     assert demo.left_behind() == []
     assert not [path for path in set(RUNS.glob("demo-*")) - runs_before if path.exists()]
+    text = "".join(demo.lines)
+    assert "\x1b" not in text
+    assert "in sbqignored: " in text
+    figures = _figures_together(demo.lines)
+    assert figures["detected"] == figures["sent"] == 5 * 300 + 103
+    assert figures["dead-lettered"] == 3
+    assert figures["failed"] >= 3 * 3
+    # An order of the initial load may have been quicker than its customer, and come back too late.
+    quicker = figures["transitive"] - 6
+    assert quicker >= 0
+    assert 4 <= figures["ignored"] <= 4 + quicker
+    assert figures["requeued"] == figures["dead-lettered"] + figures["transitive"]
+
+
+def _figures_together(lines: list[str]) -> dict[str, int]:
+    names = ("detected", "sent", "success", "transitive", "ignored", "failed", "dead-lettered")
+    row = next(line for line in lines if line.startswith("together "))
+    values = (int(text.replace(",", "")) for text in row.split()[1:])
+    return dict(zip((*names, "requeued"), values, strict=True))
 
 
 @linux_only
@@ -91,7 +121,7 @@ def test_an_interrupted_demo_stops_everything_and_leaves_nothing(
     number: signal.Signals, runs_before: set[Path]
 ) -> None:
     demo = Command("devstack.demo")
-    demo.read_until("records missing")
+    demo.read_until("customers-to-erp .* of ")
     demo.process.send_signal(number)
     assert demo.wait() == 130
     assert demo.left_behind() == []
@@ -101,13 +131,44 @@ def test_an_interrupted_demo_stops_everything_and_leaves_nothing(
 @linux_only
 def test_a_second_ctrl_c_does_not_cut_the_stop_short(runs_before: set[Path]) -> None:
     demo = Command("devstack.demo")
-    demo.read_until("records missing")
+    demo.read_until("customers-to-erp .* of ")
     for _ in range(5):
         demo.process.send_signal(signal.SIGINT)
         time.sleep(0.1)
     assert demo.wait() == 130
     assert demo.left_behind() == []
     assert not set(RUNS.glob("demo-*")) - runs_before
+
+
+@linux_only
+def test_a_demo_at_a_narrow_terminal_is_drawn_there_and_ends_on_ctrl_c() -> None:
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 40, 0, 0))
+    surroundings = {"NO_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "", "LINES": ""}
+    demo = Command("devstack.demo", output=terminal, environment=surroundings)
+    os.close(terminal)
+    shown = _shown_at(master, until=b"customers-to-erp: detected")
+    demo.process.send_signal(signal.SIGINT)
+    shown += _shown_at(master)
+    os.close(master)
+    assert demo.process.wait(60) == 130
+    assert demo.left_behind() == []
+    hides, shows = b"\x1b[?25l", b"\x1b[?25h"
+    assert hides in shown
+    assert shown.rindex(shows) > shown.rindex(hides), "the cursor stays away"
+    assert not re.search(rb"\x1b\[[0-9;]*[34][0-7]m", shown), "a colour"
+
+
+def _shown_at(terminal: int, until: bytes | None = None) -> bytes:
+    """Return what is written there until that comes, or until nobody writes any more."""
+    shown = b""
+    while until is None or until not in shown:
+        try:
+            shown += os.read(terminal, 4096)
+        except OSError:  # that is how Linux says that the other end is closed
+            assert until is None, shown
+            break
+    return shown
 
 
 @linux_only
@@ -118,14 +179,14 @@ def test_a_foreign_locale_a_proxy_and_variables_of_postgresql_do_not_matter() ->
         "NO_PROXY": "",
         "PGSSLMODE": "require",
     }
-    demo = Command("devstack.demo", "--customers", "20", **surroundings)
+    demo = Command("devstack.demo", "--customers", "20", environment=surroundings)
     assert demo.wait() == 0, "".join(demo.lines)
 
 
 @linux_only
 def test_the_servers_of_a_killed_demo_end_by_themselves(runs_before: set[Path]) -> None:
     demo = Command("devstack.demo")
-    demo.read_until("records missing")
+    demo.read_until("customers-to-erp .* of ")
     demo.process.kill()
     demo.wait()
     demo.wait_for_nothing_left()

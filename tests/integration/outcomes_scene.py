@@ -52,7 +52,6 @@ CREATE TABLE {0} (id text PRIMARY KEY, {1}, {2}, modified_at timestamptz DEFAULT
 CREATE TRIGGER touch BEFORE UPDATE ON {0} FOR EACH ROW EXECUTE FUNCTION touch();
 """
 _ERP = f"""
-ALTER TABLE sales_order ADD FOREIGN KEY (partner_number) REFERENCES business_partner;
 CREATE FUNCTION hang() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN PERFORM pg_sleep(600); RETURN NEW; END $$;
 CREATE TRIGGER hang BEFORE INSERT ON poison FOR EACH ROW WHEN (NEW.id = 'P')

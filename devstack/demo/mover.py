@@ -1,0 +1,70 @@
+"""The dead-letter mover, as an operator runs it: a command, its rules, its output."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from devstack.demo.books import PROCESSING_QUEUES, Remaining
+from devstack.processes import ROOT, StackError
+from devstack.stack import Stack
+
+#: What goes back and what stays; written to be read.
+RULES = Path(__file__).with_name("rules.yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What was found, by reason, and what was sent back, by job."""
+
+    groups: list[dict[str, Any]]
+    requeued: Counter[str]
+
+
+def bring_back(stack: Stack, queue: str, *options: str) -> Moved:
+    """Send back what the rules say."""
+    # Where two changes of one record lie there, the older one does not go back: it is filed.
+    archive = stack.folder / "superseded.jsonl"
+    lines = _run(stack, queue, *options, "--apply", "--archive", str(archive))
+    messages = [line for line in lines if line["kind"] == "message"]
+    return Moved(
+        [line for line in lines if line["kind"] == "group"],
+        Counter(line["job"] for line in messages if line["action"] == "resubmitted"),
+    )
+
+
+def remaining(stack: Stack, queues: Iterable[str]) -> list[Remaining]:
+    """Return what lies in these queues and in the dead-letter queues of those that have some."""
+    places = [[queue] for queue in queues]
+    places += [[queue, "--dead-letter"] for [queue] in places if queue in PROCESSING_QUEUES]
+    return [
+        Remaining(place[0], group["error"], group["jobs"])
+        for place in places
+        for group in _run(stack, *place)
+        if group["kind"] == "group"
+    ]
+
+
+def _run(stack: Stack, *arguments: str) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "dead_letter_mover", *arguments]
+    run = subprocess.run(  # noqa: S603 - the project's own command
+        [*command, "--rules", str(RULES), "--json"],
+        cwd=ROOT,
+        env={**os.environ, "SYNC_SERVICE_BUS": stack.app_settings()["SYNC_SERVICE_BUS"]},
+        # A Ctrl-C in the terminal is ours to handle: it ends the command too, then the servers.
+        process_group=0,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if run.returncode:
+        words = run.stderr.strip().splitlines() or ["it said nothing"]
+        msg = f"the dead-letter mover ({' '.join(arguments)}) failed: {words[-1]}"
+        raise StackError(msg)
+    return [json.loads(line) for line in run.stdout.splitlines()]
