@@ -126,6 +126,12 @@ class ServiceBusBroker:
             for tokens in batched(lock_tokens, _TOKENS_AT_ONCE, strict=False):
                 self._node.give_back(tokens)
 
+    def renew(self, lock_tokens: Sequence[uuid.UUID]) -> None:
+        """Let locks run anew; one that is lost already stays lost, with some of its neighbours."""
+        for tokens in batched(lock_tokens, _TOKENS_AT_ONCE, strict=False):
+            with suppress(MessageLockLostError):
+                self._node.renew_all(tokens)
+
 
 @contextmanager
 def open_broker(

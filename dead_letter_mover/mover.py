@@ -4,6 +4,7 @@ Messages are locked, then sent or archived, and only then completed. Whoever end
 between leaves a message in its queue, and at worst a second one like it where it went.
 """
 
+import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +45,9 @@ class Broker(Protocol):
     def complete(self, messages: Sequence[Locked]) -> None:
         """Remove messages; one whose lock ran out stays, which is no error."""
 
+    def renew(self, lock_tokens: Sequence[uuid.UUID]) -> None:
+        """Let locks run anew; those that are lost already are no error."""
+
     def give_back(self, lock_tokens: Sequence[uuid.UUID]) -> None:
         """Unlock messages; never raises, as locks end by themselves."""
 
@@ -78,19 +82,31 @@ class Archive(Protocol):
 
 _REMOVED = {Fate.SKIP: Done.SKIPPED, Fate.SUPERSEDE: Done.SUPERSEDED}
 
+#: Queues lock for five minutes as shipped; half a minute is the shortest that is in use.
+_RENEWAL_SECONDS = 15
+
 _GONE = "the broker does not show it any more"
 
 
 class Mover:
     """Works through one queue. `place` names it in the ids of what is sent."""
 
-    def __init__(self, place: str, plan: Plan, broker: Broker, archive: Archive) -> None:
+    def __init__(
+        self,
+        place: str,
+        plan: Plan,
+        broker: Broker,
+        archive: Archive,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._place = place
         self._plan = plan
         self._broker = broker
         self._archive = archive
         #: The locks that we hold.
         self._kept: dict[int, uuid.UUID] = {}
+        self._clock = clock
+        self._renewed = clock()
         self._stuck = 0
 
     def run(
@@ -110,8 +126,14 @@ class Mover:
                 moved = self._act_on(self._due(locked, most))
                 limit -= len(moved)
                 yield moved
+                self._keep_locks()
         finally:
             self._broker.give_back(list(self._kept.values()))
+
+    def _keep_locks(self) -> None:
+        if self._clock() - self._renewed >= _RENEWAL_SECONDS:
+            self._broker.renew(list(self._kept.values()))
+            self._renewed = self._clock()
 
     def _due(self, locked: Iterable[Locked], most: int) -> dict[int, Locked]:
         """Pick what something is to be done about."""

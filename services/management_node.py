@@ -79,6 +79,11 @@ class ManagementNode:
         """Abandon several messages as they are."""
         self._settle(lock_tokens, "abandoned")
 
+    def renew_all(self, lock_tokens: Sequence[uuid.UUID]) -> None:
+        """Let the locks of several messages run for their whole duration again."""
+        tokens = PyamqpTransport.AMQP_ARRAY_VALUE(list(lock_tokens))
+        self._request(_RENEW_LOCK, {"lock-tokens": tokens}, mgmt_handlers.message_lock_renew_op)
+
     def peek_encoded(self, number: int) -> bytes | None:
         """Return the message with this sequence number as it is encoded, None where it is gone."""
         page = self.peek_page(number, 1)

@@ -74,6 +74,7 @@ class MemoryBroker:
     waiting: dict[int, bytes] = field(default_factory=dict)
     sent: list[tuple[str, bytes]] = field(default_factory=list)
     locks: dict[int, uuid.UUID] = field(default_factory=dict)
+    renewed: list[int] = field(default_factory=list)
     largest: int = 10_000
     before_sending: Callable[[str, Sequence[bytes]], None] = lambda *_: None
     after_completing: Callable[[], None] = lambda: None
@@ -108,6 +109,9 @@ class MemoryBroker:
 
     def give_back(self, lock_tokens: Sequence[uuid.UUID]) -> None:
         self.locks = {n: token for n, token in self.locks.items() if token not in lock_tokens}
+
+    def renew(self, lock_tokens: Sequence[uuid.UUID]) -> None:
+        self.renewed.append(len(lock_tokens))
 
     def expire_locks(self) -> None:
         self.locks.clear()

@@ -80,6 +80,14 @@ class BrokerContract:
         scene.broker.complete([*late, *in_time])
         assert [letter.body for letter in scene.broker.letters()] == [b"1"]
 
+    def test_a_lock_can_be_renewed_and_a_lost_one_is_no_error(self, scene: Scene) -> None:
+        scene.fill(1)
+        [message] = scene.broker.receive(1)
+        scene.broker.renew([message.lock_token])
+        assert scene.broker.receive(1) == []
+        scene.broker.renew([uuid.uuid4()])
+        scene.broker.renew([])
+
     def test_given_back_too_late_or_twice_is_no_error(self, scene: Scene) -> None:
         scene.fill(1)
         tokens = [message.lock_token for message in scene.broker.receive(1)]

@@ -182,6 +182,18 @@ def test_a_message_whose_lock_ran_out_before_it_was_completed_is_not_sent_twice(
     assert len(broker.sent) == 6
 
 
+def test_the_locks_of_what_stays_are_renewed_on_a_long_way() -> None:
+    """At a rate, or in a long queue, the locks would end, and the same messages come again."""
+    broker = MemoryBroker.of(*(an_encoded(n, "stay") for n in range(1, 9)), an_encoded(9))
+    times = iter(range(0, 1_000, 6))
+    with Plan("sbqlow", RULES) as plan:
+        plan.fill(broker.letters())
+        mover = Mover("sbqlow", plan, broker, Shelf(), clock=lambda: next(times))
+        list(mover.run(10, 2, lambda: False))
+    assert broker.renewed == [6]
+    assert sorted(broker.waiting) == list(range(1, 9))
+
+
 def test_locks_that_run_out_before_the_end_of_a_long_queue_do_not_make_it_endless() -> None:
     broker = MemoryBroker.of(*(an_encoded(n, "stay") for n in range(1, 9)), an_encoded(9))
     receive, rounds = broker.receive, 0
