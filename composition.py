@@ -25,13 +25,14 @@ from services.azure_access import (
     service_bus_client,
     table_client,
 )
+from services.configuration_container import CONTAINER
 from services.detection.execute_job import ExecuteJobService
 from services.detection.job_run import JobRunner
 from services.detection.jobs import JobService
 from services.detection.retrieval import ProcessJobsForRetrievalInOrderService
 from services.detection.service_bus import ServiceBusService
 from services.detection.watermarks import BOUNDARIES, TABLE, WatermarkService
-from services.initialization import CONTAINER, InitializationService
+from services.initialization import InitializationService
 from services.metrics import MetricsService
 from services.operation import health_parts
 from services.operation.expiry import ExpiryService

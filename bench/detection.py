@@ -33,11 +33,11 @@ CREATE INDEX ON source (modified_at, id);
 """
 _FILL = """
 INSERT INTO source
-SELECT n, timestamptz '2026-01-01' + n * interval '1 millisecond',
+SELECT n, timestamptz '2026-01-01' + n * %(apart)s::interval,
        'Müller ' || n, 'Straße ' || n, 'PLZ ' || n, 'Köln', 'DE', 'x' || n, 'y' || n, NULL,
        n, n %% 7, 3, n * bigint '1000000007', n / 100.0, 0.10, n %% 2 = 0, true,
        date '1949-05-23' + (n %% 28000), NULL
-FROM generate_series(1, %s) AS n
+FROM generate_series(1, %(rows)s) AS n
 """
 
 
@@ -49,12 +49,12 @@ class Scene:
         self.postgres = Postgres(folder)
         self.azurite = Azurite(folder)
 
-    def fill(self, database: str, rows: int) -> None:
-        """Create the source table with `rows` rows."""
+    def fill(self, database: str, rows: int, apart: str = "1 millisecond") -> None:
+        """Create the source table with `rows` rows, their cursor values so far `apart`."""
         self.postgres.create_database(database)
         with psycopg.connect(self.postgres.dsn(database), autocommit=True) as connection:
             connection.execute(_TABLE)
-            connection.execute(_FILL, [rows])
+            connection.execute(_FILL, {"rows": rows, "apart": apart})
             connection.execute("ANALYZE source")
 
     def run(self, name: str, side: str, database: str) -> dict[str, float]:
@@ -82,13 +82,20 @@ class Scene:
 
 
 def measure() -> list[Row]:
-    """Return messages a second of both sides, and megabytes of memory at two sizes."""
+    """Return messages a second of both sides, and megabytes of memory at two sizes.
+
+    What was sent at the last cursor value is kept, so where all rows have one, all of them are.
+    """
     with run_folder("bench") as folder:
         scene = Scene(folder)
         scene.postgres.start()
         scene.azurite.start()
         try:
-            return [_speed(scene), _memory(scene)]
+            return [
+                _speed(scene),
+                _memory(scene, "detection, peak MB", "1 millisecond"),
+                _memory(scene, "peak MB, one cursor value", "0"),
+            ]
         finally:
             scene.azurite.stop()
             scene.postgres.stop()
@@ -106,17 +113,13 @@ def _speed(scene: Scene) -> Row:
     return compared(f"detection, {ROWS} rows of 20 fields / bare SDK send", ours, other, _BAR)
 
 
-def _memory(scene: Scene) -> Row:
+def _memory(scene: Scene, what: str, apart: str) -> Row:
     peaks = []
     for rows in _MEMORY_ROWS:
-        scene.fill(f"memory{rows}", rows)
-        peaks.append(scene.run(f"memory{rows}", "detect", f"memory{rows}")["peak_kb"] / 1024)
+        name = f"memory{rows}apart{apart.replace(' ', '')}"
+        scene.fill(name, rows, apart)
+        peaks.append(scene.run(name, "detect", name)["peak_kb"] / 1024)
+    few, many = _MEMORY_ROWS
     small, large = peaks
-    print(f"detection: peak memory {small:.0f} MB at 10,000 rows, {large:.0f} MB at 200,000")
-    return {
-        "name": "detection, peak MB at 200,000 rows / at 10,000 rows",
-        "ours": large,
-        "other": small,
-        "ratio": large / small,
-        "bar": None,
-    }
+    print(f"{what}: {small:.0f} at {few:,} rows, {large:.0f} at {many:,}")
+    return compared(f"{what}, {many:,} rows / {few:,}", [large], [small], None)

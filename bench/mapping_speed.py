@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from bench.rows import Row
+from bench.rows import Row, compared
 from connectors.fields import MappedRecord, compile_mapping
 from models.mapping import Mapping
 
@@ -61,12 +61,11 @@ def _row(name: str, mapping: Mapping, record: _Record) -> Row:
     apply = compile_mapping(mapping).apply
     ours, other = [], []
     for _ in range(_ROUNDS):
-        ours.append(_microseconds(apply, record))
-        other.append(_microseconds(_by_hand(), record))
-    ratio = statistics.median(b / a for a, b in zip(ours, other, strict=True))
-    mine, theirs = statistics.median(ours), statistics.median(other)
-    print(f"{name}: {mine:.2f} µs, by hand {theirs:.2f} µs a record")
-    return {"name": name, "ours": 1e6 / mine, "other": 1e6 / theirs, "ratio": ratio, "bar": None}
+        ours.append(1e6 / _microseconds(apply, record))
+        other.append(1e6 / _microseconds(_by_hand(), record))
+    row = compared(name, ours, other, None)
+    print(f"{name}: {1e6 / row['ours']:.2f} µs, by hand {1e6 / row['other']:.2f} µs a record")
+    return row
 
 
 def _microseconds(apply: Callable[[_Record], object], record: _Record) -> float:

@@ -13,7 +13,7 @@ from typing import Self
 from devstack import ready
 from devstack.azurite import Azurite
 from devstack.postgres import Postgres
-from devstack.processes import ROOT, Server, StackError
+from devstack.processes import ROOT, Server, Service, StackError
 
 #: All that a run writes lies below here; git ignores it.
 RUNS = ROOT / ".stack"
@@ -37,7 +37,7 @@ def run_folder(name: str) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-class Announced:
+class Announced(Service):
     """A server of ours that writes a ready file; it keeps its ports when it is started again."""
 
     def __init__(self, name: str, folder: Path, arguments: list[str], **environment: str) -> None:
@@ -46,20 +46,24 @@ class Announced:
         self._arguments = arguments
         self._environment = environment
         self._ports: list[str] = []
-        self._server: Server | None = None
 
     @property
     def log(self) -> Path:
         """Where the server's output goes."""
         return self._folder.with_suffix(".log")
 
+    def command(self) -> list[str]:
+        """Return what starts it, on the ports that it had."""
+        return [
+            *(sys.executable, "-m", f"devstack.{self._module}", *self._arguments, *self._ports),
+            *("--data", str(self._folder), "--ready-file", str(self._ready_file)),
+        ]
+
     def start(self) -> dict[str, str | int]:
         """Start, wait, and return what the server announced."""
         self._folder.mkdir(exist_ok=True)
         self._ready_file.unlink(missing_ok=True)
-        command = [sys.executable, "-m", f"devstack.{self._module}", *self._arguments, *self._ports]
-        command += ["--data", str(self._folder), "--ready-file", str(self._ready_file)]
-        self._server = Server(self._module, command, self.log, self._environment)
+        self._server = Server(self._module, self.command(), self.log, self._environment)
         self._server.start()
         facts = self._server.wait_until(lambda: ready.read(self._ready_file))
         self._ports = [f"--port={facts['port']}"]
@@ -71,23 +75,17 @@ class Announced:
         """Return what the server announced last."""
         facts = ready.read(self._ready_file)
         if facts is None:
-            msg = f"{self._module} has not been started"
-            raise StackError(msg)
+            raise self._not_started()
         return facts
 
-    def stop(self) -> None:
-        """Stop the server; its data stays."""
-        if self._server is not None:
-            self._server.stop()
+    def wait_for_end(self) -> int:
+        """Wait for a server that ends without `stop`, and return its exit status."""
+        if self._server is None:
+            raise self._not_started()
+        return self._server.wait_for_end()
 
-    def wait_for_end(self) -> None:
-        """Wait for a server that somebody has killed."""
-        if self._server is not None:
-            self._server.wait_for_end()
-
-    def is_running(self) -> bool:
-        """Tell whether it still runs."""
-        return self._server is not None and self._server.is_running()
+    def _not_started(self) -> StackError:
+        return StackError(f"{self._module} has not been started")
 
     @property
     def _ready_file(self) -> Path:

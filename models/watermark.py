@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import WithJsonSchema
 
+from delivery.errors import ConfigurationError
 from models.document import Document, Name
 
 _LOGGER = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ class WatermarkValue:
         return other if other.is_after(self) else self
 
     def is_after(self, other: "WatermarkValue") -> bool:
-        """Compare by the type; raise ValueError where a text is not of that type."""
+        """Compare by the type; raise ConfigurationError where a text is not of that type."""
         match self.type:
             case WatermarkType.UNKNOWN:
                 return False
@@ -112,7 +113,7 @@ class WatermarkValue:
             case WatermarkType.DATETIME if _spelt_alike(self.text, other.text):
                 return self.text > other.text
             case _:
-                return self.order > other.order
+                return _order_of(self) > _order_of(other)
 
     def is_later_than(self, moment: datetime) -> bool:
         """Tell whether this is a time, and later than `moment`."""
@@ -125,7 +126,7 @@ class WatermarkValue:
 
     def is_same(self, other: "WatermarkValue") -> bool:
         """Tell whether both texts spell one value; unknown types have no values to compare."""
-        return self.type is not WatermarkType.UNKNOWN and self.order == other.order
+        return self.type is not WatermarkType.UNKNOWN and _order_of(self) == _order_of(other)
 
     @cached_property
     def order(self) -> tuple[int, int | str]:
@@ -141,6 +142,17 @@ class WatermarkValue:
                 return (1, int(self.text))
             case WatermarkType.TEXT | WatermarkType.TOKEN | WatermarkType.UNKNOWN:
                 return (1, self.text)
+
+
+def _order_of(value: WatermarkValue) -> tuple[int, int | str]:
+    try:
+        return value.order
+    except ValueError:
+        msg = (
+            f"the watermark type {value.type} does not fit the values of its field; correct the "
+            "job's watermark.type"
+        )
+        raise ConfigurationError(msg) from None
 
 
 def _spelt_alike(one: str, other: str) -> bool:

@@ -20,6 +20,7 @@ from operator_console.console import (
 )
 from operator_console.json_schemas import schema_files
 from operator_console.local_files import SCHEMAS, LocalFiles, read_folder
+from operator_console.published_files import apply, read_digests
 from operator_console.publishing import Step, digest, plan
 from operator_console.reference import reference as reference_page
 from operator_console.storage import Storage
@@ -136,11 +137,6 @@ def _read(folder: Path) -> LocalFiles:
 
 
 def _publish(storage: Storage, contents: Mapping[str, bytes], *, dry_run: bool) -> list[Step]:
-    from operator_console.published_files import (  # noqa: PLC0415 - validate needs no Azure SDK
-        apply,
-        read_digests,
-    )
-
     local = {name: digest(content) for name, content in contents.items()}
     with working("comparing with what is published"):
         steps = plan(local, read_digests(storage.container))

@@ -18,6 +18,7 @@ from operator_console.console import (
 )
 from operator_console.job_overview import Due, JobLine, overview
 from operator_console.local_files import read_folder
+from operator_console.published_files import read_published
 
 
 @click.command(epilog=EXIT_CODES)
@@ -36,8 +37,6 @@ def jobs(console: Console, folder: Path | None, *, as_json: bool) -> None:
       python -m operator_console jobs --folder configuration
       python -m operator_console jobs --json
     """  # noqa: D301 - \b is click's mark for lines that stay as they are
-    from operator_console.published_files import read_published  # noqa: PLC0415 - heavy
-
     local = read_folder(folder).validated() if folder else None
     with console.storage() as storage, working("reading jobs and watermarks"):
         configuration = local or read_published(storage.container)

@@ -6,23 +6,21 @@ from typing import TYPE_CHECKING
 
 from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 
-from delivery.errors import ConfigurationError, UnavailableError
+from delivery.errors import ConfigurationError
 from models.configuration import Configuration
 from operator_console.publishing import Action, Step, digest
 from operator_console.storage import is_missing
-from services.configuration_files import FOLDERS, read_all
-from services.initialization import CONTAINER
+from services.configuration_container import CONTAINER, fingerprint, list_files, read_whole
+from services.configuration_files import read_all
 
 if TYPE_CHECKING:
     from azure.storage.blob import BlobProperties, ContainerClient
-
-_READ_ATTEMPTS = 3
 
 
 def read_digests(container: "ContainerClient") -> dict[str, bytes]:
     """Return every file below the three folders; none where there is no container yet."""
     try:
-        return {blob.name: _digest(container, blob) for blob in _list(container)}
+        return {blob.name: _digest(container, blob) for blob in list_files(container)}
     except ResourceNotFoundError as error:
         if not is_missing(error, "Container"):
             raise
@@ -59,7 +57,7 @@ def _upload(container: "ContainerClient", name: str, content: bytes) -> None:
 def read_published(container: "ContainerClient") -> Configuration:
     """Return the set as it is published; raise ConfigurationError where it is not valid."""
     try:
-        contents = _read_whole(container)
+        contents = read_whole(container, fingerprint(container))[0]
     except ResourceNotFoundError as error:
         if not is_missing(error, "Container"):
             raise
@@ -72,30 +70,6 @@ def read_published(container: "ContainerClient") -> Configuration:
     except ConfigurationError as error:
         msg = f"the published configuration is not valid; publish a valid one:\n{error}"
         raise ConfigurationError(msg) from error
-
-
-def _read_whole(container: "ContainerClient") -> dict[str, bytes]:
-    """Read all files as they were at one moment."""
-    before = _etags(container)
-    for _ in range(_READ_ATTEMPTS):
-        contents = {}
-        for name in before:
-            with suppress(ResourceNotFoundError):  # removed meanwhile: the etags differ
-                contents[name] = container.download_blob(name).readall()
-        if (after := _etags(container)) == before:
-            return contents
-        before = after
-    msg = f"the container {CONTAINER!r} keeps changing; somebody publishes, try again later"
-    raise UnavailableError(msg)
-
-
-def _etags(container: "ContainerClient") -> dict[str, str]:
-    return {blob.name: blob.etag for blob in _list(container)}
-
-
-def _list(container: "ContainerClient") -> "Iterator[BlobProperties]":
-    for folder in FOLDERS:
-        yield from container.list_blobs(name_starts_with=f"{folder}/")
 
 
 def _digest(container: "ContainerClient", blob: "BlobProperties") -> bytes:

@@ -10,6 +10,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from azure.core.exceptions import (
+    AzureError,
+    ClientAuthenticationError,
+    HttpResponseError,
+    ResourceNotFoundError,
+)
+
 from delivery.errors import (
     ConfigurationError,
     DeliveryError,
@@ -17,11 +24,10 @@ from delivery.errors import (
     UnavailableError,
 )
 from services.azure_access import STORAGE, blob_client, table_client
+from services.configuration_container import CONTAINER
 from services.detection.watermarks import BOUNDARIES, TABLE, StoredWatermark, WatermarkService
-from services.initialization import CONTAINER
 
 if TYPE_CHECKING:
-    from azure.core.exceptions import AzureError
     from azure.storage.blob import ContainerClient
 
 #: Somebody waits at a terminal: what does not answer is given up in less than ten seconds.
@@ -44,8 +50,6 @@ class Storage:
 
     def watermarks(self) -> dict[str, StoredWatermark]:
         """Return the rows of all jobs; none where the app never ran."""
-        from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - heavy
-
         try:
             return self._watermarks.get_all_watermarks()
         except ResourceNotFoundError as error:
@@ -55,8 +59,6 @@ class Storage:
 
     def set_watermark(self, job_name: str, watermark: str) -> None:
         """Write a watermark, also before the app's first run; an empty one starts over."""
-        from azure.core.exceptions import ResourceNotFoundError  # noqa: PLC0415 - heavy
-
         try:
             self._watermarks.set_watermark(job_name, watermark)
         except ResourceNotFoundError as error:
@@ -66,7 +68,7 @@ class Storage:
             self._watermarks.set_watermark(job_name, watermark)
 
 
-def is_missing(error: "AzureError", what: str) -> bool:
+def is_missing(error: AzureError, what: str) -> bool:
     """Tell whether the service says so of a Table or Container; another 404 is another problem."""
     return getattr(error, "error_code", None) == f"{what}NotFound"
 
@@ -96,8 +98,6 @@ def translated(address: str) -> Iterator[None]:
 
     `address` is named where the SDK does not say whom it tried to reach.
     """
-    from azure.core.exceptions import AzureError  # noqa: PLC0415 - heavy: imported when used
-
     try:
         yield
     except AzureError as error:
@@ -109,12 +109,7 @@ _UNAVAILABLE = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
 _REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 
-def _to_delivery_error(error: "AzureError", where: str) -> DeliveryError:
-    from azure.core.exceptions import (  # noqa: PLC0415 - heavy: imported when used
-        ClientAuthenticationError,
-        HttpResponseError,
-    )
-
+def _to_delivery_error(error: AzureError, where: str) -> DeliveryError:
     status = getattr(error, "status_code", None)
     code = getattr(error, "error_code", None)
     answer = f"HTTP {status}" + (f", {getattr(code, 'value', code)}" if code else "")
@@ -134,7 +129,7 @@ def _to_delivery_error(error: "AzureError", where: str) -> DeliveryError:
     return RejectedError(f"{where} refuses the request ({answer}); check the address in {STORAGE}")
 
 
-def _address_in(error: "AzureError") -> str | None:
+def _address_in(error: AzureError) -> str | None:
     response = getattr(error, "response", None)
     request = getattr(response or error.inner_exception, "request", None)
     return _without_query(request.url) if request else None
@@ -145,7 +140,7 @@ def _without_query(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
 
 
-def _root_cause(failure: "AzureError") -> str:
+def _root_cause(failure: AzureError) -> str:
     """Return the operating system's words; those of the libraries above it may quote a URL."""
     error: BaseException = failure.inner_exception or failure
     while (deeper := error.__cause__ or error.__context__) is not None:

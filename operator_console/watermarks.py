@@ -17,6 +17,7 @@ from operator_console.console import (
     talk,
     working,
 )
+from operator_console.published_files import read_published
 from operator_console.storage import Storage
 from operator_console.watermark_text import is_ahead, to_watermark
 from services.detection.watermarks import StoredWatermark
@@ -151,8 +152,6 @@ def _report(job: str, before: str | None, after: str | None, *, as_json: bool) -
 
 def _job(storage: Storage, name: str, *, force: bool) -> Job | None:
     """Return the configured job; None, where `force` allows that, for another name."""
-    from operator_console.published_files import read_published  # noqa: PLC0415 - heavy
-
     if force:
         configuration = _published_or_none(storage)
         return configuration.jobs.get(name) if configuration else None
@@ -168,8 +167,6 @@ def _job(storage: Storage, name: str, *, force: bool) -> Job | None:
 
 
 def _published_or_none(storage: Storage) -> Configuration | None:
-    from operator_console.published_files import read_published  # noqa: PLC0415 - heavy
-
     try:
         return read_published(storage.container)
     except ConfigurationError as error:

@@ -105,14 +105,13 @@ def service_bus_administration(
 
 def blob_client(
     environ: Mapping[str, str],
-    prefix: str = STORAGE,
     **options: Any,  # noqa: ANN401 - the SDK's own
 ) -> "BlobServiceClient":
     """Return a client that has not connected yet; `options` are the SDK's, over our timeouts."""
     options = {**_HTTP_OPTIONS, **options}
     from azure.storage.blob import BlobServiceClient  # noqa: PLC0415 - heavy: imported when used
 
-    match resolve(environ, prefix, "blobServiceUri"):
+    match resolve(environ, STORAGE, "blobServiceUri"):
         case ConnectionString(text):
             return BlobServiceClient.from_connection_string(text, **options)
         case Identity() as identity:
@@ -121,14 +120,13 @@ def blob_client(
 
 def table_client(
     environ: Mapping[str, str],
-    prefix: str = STORAGE,
     **options: Any,  # noqa: ANN401 - the SDK's own
 ) -> "TableServiceClient":
     """Return a client that has not connected yet; `options` are the SDK's, over our timeouts."""
     options = {**_HTTP_OPTIONS, **options}
     from azure.data.tables import TableServiceClient  # noqa: PLC0415 - heavy: imported when used
 
-    match resolve(environ, prefix, "tableServiceUri"):
+    match resolve(environ, STORAGE, "tableServiceUri"):
         case ConnectionString(text):
             return TableServiceClient.from_connection_string(text, **options)
         case Identity() as identity:

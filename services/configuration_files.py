@@ -20,15 +20,16 @@ from models.mapping import Mapping
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-FOLDERS = ("connections", "mappings", "jobs")
-
-FILE_TYPES = (".yaml", ".yml", ".json")
-
+#: What lies in which folder; what others refer to stands before them.
 _MODELS: dict[str, type[Document]] = {
     "connections": Connection,
     "mappings": Mapping,
     "jobs": Job,
 }
+
+FOLDERS = tuple(_MODELS)
+
+FILE_TYPES = (".yaml", ".yml", ".json")
 
 
 def read_all(origin: str, contents: Files[str, bytes]) -> Configuration:

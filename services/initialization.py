@@ -8,25 +8,19 @@ from typing import TYPE_CHECKING, Protocol
 
 from delivery.errors import ConfigurationError
 from models.configuration import Configuration
-from services.configuration_files import FOLDERS, read_all
+from services.configuration_container import CONTAINER, Fingerprint, fingerprint, read_whole
+from services.configuration_files import read_all
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
 
 _LOGGER = logging.getLogger(__name__)
 
-CONTAINER = "configuration"
-
 #: How often messages of unknown jobs may make an instance look for a newer configuration.
 _RELOAD_INTERVAL = timedelta(seconds=10)
 
 #: How old what an instance knows may become: only one of them runs the timer, which always looks.
 _LONGEST_UNSEEN = timedelta(minutes=1)
-
-_LOAD_ATTEMPTS = 3
-
-#: Blob names and their etags: equal ones mean an unchanged configuration.
-_Fingerprint = dict[str, str]
 
 
 class Store(Protocol):
@@ -57,7 +51,7 @@ class InitializationService:
         self._lock = threading.Lock()
         self._configuration: Configuration | None = None
         self._refusal = ""
-        self._seen: _Fingerprint = {}
+        self._seen: Fingerprint = {}
         self._looked: datetime | None = None
 
     @property
@@ -111,7 +105,7 @@ class InitializationService:
         if self._configuration is None:
             self._prepare_storage()
         self._looked = self._now()
-        found = self._fingerprint()
+        found = fingerprint(self._container)
         if self._configuration is None:
             self._configuration, self._seen = self._load(found)
         elif found != self._seen:
@@ -127,22 +121,9 @@ class InitializationService:
                 _LOGGER.info("a new configuration is in force: %s", self._configuration.summary())
         return self._configuration
 
-    def _load(self, found: _Fingerprint) -> tuple[Configuration, _Fingerprint]:
-        """Read the files; a set that changes while it is read is read again."""
-        for _ in range(_LOAD_ATTEMPTS):
-            contents = {name: self._container.download_blob(name).readall() for name in found}
-            if (after := self._fingerprint()) == found:
-                return read_all(CONTAINER, contents), found
-            found = after
-        msg = f"the container {CONTAINER!r} kept changing while it was read; it is read again later"
-        raise ConfigurationError(msg)
-
-    def _fingerprint(self) -> _Fingerprint:
-        return {
-            blob.name: blob.etag
-            for folder in FOLDERS
-            for blob in self._container.list_blobs(name_starts_with=f"{folder}/")
-        }
+    def _load(self, found: Fingerprint) -> tuple[Configuration, Fingerprint]:
+        contents, read = read_whole(self._container, found)
+        return read_all(CONTAINER, contents), read
 
     def _prepare_storage(self) -> None:
         """Create what a new storage account lacks."""

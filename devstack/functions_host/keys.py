@@ -2,13 +2,13 @@
 
 import hmac
 import json
-import os
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from devstack import private_file
 from devstack.functions_host.errors import SettingsError
 
 AuthLevel = Literal["anonymous", "function", "admin"]
@@ -89,10 +89,4 @@ def _write(path: Path, keys: Keys) -> None:
         "functionKeys": {"default": keys.default},
         "functions": {name: {"default": key} for name, key in keys.functions.items()},
     }
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    partial.unlink(missing_ok=True)
-    # Created with its final mode: at no moment can another user read a key.
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(document, file, indent=2)
-    partial.replace(path)
+    private_file.write(path, json.dumps(document, indent=2).encode())

@@ -3,11 +3,11 @@
 import asyncio
 import json
 import logging
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from devstack import private_file
 from devstack.functions_host.errors import SettingsError
 from devstack.functions_host.invocations import Function, run
 from devstack.functions_host.schedule import (
@@ -64,9 +64,7 @@ class StatusFile:
             "next": status.next.isoformat(),
             "lastUpdated": status.last_updated.isoformat(),
         }
-        partial = self._path.with_name(f"{self._path.name}.{os.getpid()}.partial")
-        partial.write_text(json.dumps(entries, indent=2), encoding="utf-8")
-        partial.replace(self._path)
+        private_file.write(self._path, json.dumps(entries, indent=2).encode())
 
     def _read(self) -> dict[str, Any]:
         try:

@@ -13,7 +13,7 @@ from contextlib import closing, suppress
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from devstack.service_bus import private_file
+from devstack import private_file
 from devstack.service_bus.configuration import ConfigurationError, load
 from devstack.service_bus.sas import AccessKey
 from devstack.service_bus.server import ListenError, Server, ServerSettings

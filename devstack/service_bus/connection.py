@@ -9,7 +9,7 @@ from devstack.service_bus import engine
 from devstack.service_bus.broker import DEAD_LETTER_SUFFIX, Broker, Entity
 from devstack.service_bus.cbs import TokenDesk
 from devstack.service_bus.consumption import Consumption
-from devstack.service_bus.links import Endpoint, Production, Replies, Requests
+from devstack.service_bus.links import Attach, Endpoint, Production, Replies, Requests
 from devstack.service_bus.management import ManagementDesk
 from devstack.service_bus.sas import Grant, path_of
 
@@ -211,26 +211,19 @@ class Connection(asyncio.Protocol):
         _refuse_the_unsupported(link)
         address = link.remote_source.address if link.is_sender else link.remote_target.address
         path = path_of(address or "")
+        attach = Attach(self, pointer, link, path)
         if path == CBS:
-            return self._attached_desk(pointer, link, path, TokenDesk(self))
+            return _attached_desk(attach, TokenDesk(self))
         entity = self._entity(path.removesuffix(MANAGEMENT_SUFFIX))
         if not self._may_use(path):
             raise RefusedError(UNAUTHORIZED, f"No valid token was put for '{path}'.")
         if path.endswith(MANAGEMENT_SUFFIX):
-            desk = ManagementDesk(self, entity)
-            return self._attached_desk(pointer, link, path, desk)
+            return _attached_desk(attach, ManagementDesk(self, entity))
         if link.is_sender:
-            return Consumption(self, pointer, link, path, entity)
+            return Consumption(attach, entity)
         if path.endswith(DEAD_LETTER_SUFFIX):
             raise RefusedError(NOT_ALLOWED, f"'{path}' takes no messages from senders.")
-        return Production(self, pointer, link, path, entity)
-
-    def _attached_desk(
-        self, pointer: engine.Pointer, link: Link, path: str, desk: TokenDesk | ManagementDesk
-    ) -> Endpoint:
-        if link.is_sender:
-            return Replies(self, pointer, link, path)
-        return Requests(self, pointer, link, path, desk)
+        return Production(attach, entity)
 
     def _entity(self, path: str) -> Entity:
         entity = self.broker.entity(path)
@@ -246,6 +239,10 @@ class Connection(asyncio.Protocol):
     def _may_use(self, path: str) -> bool:
         now = self.broker.clock()
         return any(grant.covers(path, now) for grant in self._grants.values())
+
+
+def _attached_desk(attach: Attach, desk: TokenDesk | ManagementDesk) -> Endpoint:
+    return Replies(attach) if attach.link.is_sender else Requests(attach, desk)
 
 
 def _refuse_the_unsupported(link: Link) -> None:

@@ -7,14 +7,13 @@ from proton import Link
 from devstack.service_bus import engine
 from devstack.service_bus.amqp_sections import PropertiesTooLargeError, render, with_properties
 from devstack.service_bus.amqp_values import read
-from devstack.service_bus.links import Endpoint
+from devstack.service_bus.links import Attach, Endpoint
 from devstack.service_bus.messages import DeadLetter
 from devstack.service_bus.queue import Queue
 from devstack.service_bus.refusals import REFUSED, DeadLetterAgainError, refusal
 
 if TYPE_CHECKING:
     from devstack.service_bus.broker import Entity
-    from devstack.service_bus.connection import Connection
 
 MAX_REASON = 4096
 
@@ -22,20 +21,13 @@ MAX_REASON = 4096
 class Consumption(Endpoint):
     """A receiver's link to a queue or a dead-letter queue."""
 
-    def __init__(
-        self,
-        connection: "Connection",
-        pointer: engine.Pointer,
-        link: Link,
-        path: str,
-        entity: "Entity",
-    ) -> None:
-        super().__init__(connection, pointer, link, path)
+    def __init__(self, attach: Attach, entity: "Entity") -> None:
+        super().__init__(attach)
         self._entity = entity
         self._queue = entity.queue
-        self._deletes = link.remote_snd_settle_mode == Link.SND_SETTLED
+        self._deletes = attach.link.remote_snd_settle_mode == Link.SND_SETTLED
         entity.consumers.append(self)
-        connection.broker.touch(entity)
+        attach.connection.broker.touch(entity)
 
     def deliver(self, now: int) -> bool | None:
         """Send one message: False without credit, None where there is no message."""

@@ -1,7 +1,7 @@
 """Links: what all have in common, a sender's to a queue, and a request-response node's two."""
 
 import asyncio
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from proton import Link
 
@@ -24,19 +24,26 @@ class Desk(Protocol):
         """Return the address for the answer, and the answer, encoded."""
 
 
+class Attach(NamedTuple):
+    """Which link a client attaches, and the path that it names."""
+
+    connection: "Connection"
+    pointer: engine.Pointer
+    link: Link
+    path: str
+
+
 class Endpoint:
     """A link, with the time when it was last used."""
 
-    def __init__(
-        self, connection: "Connection", pointer: engine.Pointer, link: Link, path: str
-    ) -> None:
-        self._connection = connection
-        self._pointer = pointer
+    def __init__(self, attach: Attach) -> None:
+        self._connection = attach.connection
+        self._pointer = attach.pointer
         self._time = asyncio.get_running_loop().time
-        self.name: str = link.name
-        self.path = path
+        self.name: str = attach.link.name
+        self.path = attach.path
         self.active_at = self._time()
-        engine.accept_link(link, MAX_MESSAGE)
+        engine.accept_link(attach.link, MAX_MESSAGE)
 
     def on_delivery(self, delivery: engine.Pointer) -> None:
         """Handle a transfer or a disposition."""
@@ -49,12 +56,9 @@ class Endpoint:
 
 
 class _Incoming(Endpoint):
-    def __init__(
-        self, connection: "Connection", pointer: engine.Pointer, link: Link, path: str
-    ) -> None:
-        super().__init__(connection, pointer, link, path)
-        self._granted = CREDIT
-        engine.grant(pointer, CREDIT)
+    def __init__(self, attach: Attach) -> None:
+        super().__init__(attach)
+        engine.grant(attach.pointer, CREDIT)
 
     def on_delivery(self, delivery: engine.Pointer) -> None:
         """Take the message, once all of it has arrived."""
@@ -79,15 +83,8 @@ class _Incoming(Endpoint):
 class Production(_Incoming):
     """A sender's link to a queue."""
 
-    def __init__(
-        self,
-        connection: "Connection",
-        pointer: engine.Pointer,
-        link: Link,
-        path: str,
-        entity: "Entity",
-    ) -> None:
-        super().__init__(connection, pointer, link, path)
+    def __init__(self, attach: Attach, entity: "Entity") -> None:
+        super().__init__(attach)
         if not isinstance(entity.queue, Queue):
             raise TypeError
         self._entity = entity
@@ -114,12 +111,10 @@ class Production(_Incoming):
 class Requests(_Incoming):
     """The link on which a request-response node is asked."""
 
-    def __init__(
-        self, connection: "Connection", pointer: engine.Pointer, link: Link, path: str, desk: Desk
-    ) -> None:
-        super().__init__(connection, pointer, link, path)
+    def __init__(self, attach: Attach, desk: Desk) -> None:
+        super().__init__(attach)
         self._desk = desk
-        self._session = engine.session_of(pointer)
+        self._session = engine.session_of(attach.pointer)
 
     def _take(self, delivery: engine.Pointer, payload: bytes) -> None:
         try:
@@ -135,12 +130,10 @@ class Requests(_Incoming):
 class Replies(Endpoint):
     """The link on which a request-response node answers."""
 
-    def __init__(
-        self, connection: "Connection", pointer: engine.Pointer, link: Link, path: str
-    ) -> None:
-        super().__init__(connection, pointer, link, path)
-        self.target: str = link.remote_target.address or ""
-        self.session = engine.session_of(pointer)
+    def __init__(self, attach: Attach) -> None:
+        super().__init__(attach)
+        self.target: str = attach.link.remote_target.address or ""
+        self.session = engine.session_of(attach.pointer)
         self._sent = 0
 
     def send(self, answer: bytes) -> None:

@@ -88,14 +88,12 @@ class ProcessJobsForRetrievalInOrderService:
         options = RunOptions(must_stop=lambda: self._now() >= share)
         try:
             run = self._runner.run(job, configuration, service_bus, options, started)
-        except DeliveryError as error:
+        except Exception as error:
             service_bus.discard()
             # An error of ours says all that there is to say; a traceback would hide it.
-            _LOGGER.error("job %s failed, its watermark is unchanged: %s", job.name, error)  # noqa: TRY400 - as said
-            return False
-        except Exception:
-            service_bus.discard()
-            _LOGGER.exception("job %s failed, its watermark is unchanged", job.name)
+            trace = None if isinstance(error, DeliveryError) else error
+            text = "job %s failed, its watermark is unchanged: %s"
+            _LOGGER.error(text, job.name, error, exc_info=trace)  # noqa: TRY400 - as said
             return False
         self._metrics.changes_detected(job.name, run.detected)
         reached = WatermarkValue(WatermarkType.of(job.cursor.type), run.watermark_after)

@@ -21,9 +21,6 @@ _LOGGER = logging.getLogger(__name__)
 #: For all queues together: a function has minutes, and the payloads come after.
 LIMIT = timedelta(minutes=2)
 
-#: One queue is left to the next day after so many messages.
-_MOST_ROUNDS = 500
-
 _PAGE = 100
 _PEEK_TIMEOUT = timedelta(seconds=8)
 
@@ -73,12 +70,9 @@ class ExpiryService:
             self._open_client() as client,
             client.get_queue_receiver(queue) as receiver,
         ):
-            for _ in range(_MOST_ROUNDS):
-                expired = self._expired_at_head(receiver)
-                # A locked message is beyond reach until its lock ends.
-                if expired <= seen or self._now() >= deadline:
-                    break
-                seen |= expired
+            # A locked message is beyond reach until its lock ends: then nothing new is seen.
+            while (new := self._expired_at_head(receiver) - seen) and self._now() < deadline:
+                seen |= new
                 _let_expire(receiver)
         return len(seen)
 

@@ -15,7 +15,7 @@ from models.filter import Filter
 from models.job import Job
 from models.mapping import Mapping
 from models.queue_message import JobActionType, QueueMessage
-from models.watermark import WatermarkType, WatermarkValue
+from models.watermark import WatermarkValue
 from tests.builders import a_job, a_mapping
 from tests.contract.remote_system import (
     DELETE,
@@ -37,11 +37,12 @@ class SourceContract:
         condition: object = None,
         job: Job | None = None,
     ) -> list[QueueMessage]:
-        start = WatermarkValue.initialize(WatermarkType.DATETIME, watermark)
+        job = job or a_job()
+        start = WatermarkValue.initialize(job.cursor.type, watermark)
         parsed = (
             None if condition is None else TypeAdapter[Filter](Filter).validate_python(condition)
         )
-        return list(system.connector.retrieve_changes(mapping, job or a_job(), start, parsed))
+        return list(system.connector.retrieve_changes(mapping, job, start, parsed))
 
     def keys(self, messages: list[QueueMessage]) -> list[str]:
         return [message.source_key for message in messages]
@@ -76,9 +77,15 @@ class SourceContract:
         )
         assert self.keys(self.retrieve(system, START.isoformat())) == ["edge", "new"]
 
-    def test_id9_a_record_without_cursor_value_is_left_out(self, system: RemoteSystem) -> None:
-        system.insert("customer", {"number": "null"}, {"number": "D1", "modified_at": START})
-        assert self.keys(self.retrieve(system)) == ["D1"]
+    @pytest.mark.parametrize(
+        ("field", "kind", "value"), [("modified_at", "datetime", START), ("credit", "integer", 7)]
+    )
+    def test_id9_a_record_without_cursor_value_is_left_out(
+        self, system: RemoteSystem, field: str, kind: str, value: object
+    ) -> None:
+        system.insert("customer", {"number": "null"}, {"number": "D1", field: value})
+        job = a_job(watermark={"field": field, "type": kind})
+        assert self.keys(self.retrieve(system, job=job)) == ["D1"]
 
     def test_an_empty_source_yields_nothing(self, system: RemoteSystem) -> None:
         assert self.retrieve(system) == []

@@ -21,7 +21,9 @@ from services.processing.deletions import DeletionService
 from services.processing.execution import ProcessQueueMessageService
 from services.processing.turns import Postponed
 from tests.builders import a_connection, a_job, a_mapping
-from tests.fakes import Clock, FixedInitialization, MemoryBlobs, MemoryTable, RecordingPost
+from tests.fakes.bus import RecordingPost
+from tests.fakes.services import Clock, FixedInitialization
+from tests.fakes.storage import MemoryBlobs, MemoryTable
 
 _TABLE = """
 CREATE TABLE partner (partner_number text PRIMARY KEY, partner_name text,

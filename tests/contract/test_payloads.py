@@ -10,7 +10,7 @@ from azure.storage.blob import BlobServiceClient
 from delivery.errors import UnreadableError
 from devstack.azurite import Azurite
 from services.payloads import PayloadService, StoredPayload
-from tests.fakes import MemoryBlobs
+from tests.fakes.storage import MemoryBlobs
 
 MARKED = datetime(2026, 11, 30, 3, 0, 0, 123456, tzinfo=UTC)
 

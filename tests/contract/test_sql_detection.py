@@ -1,6 +1,7 @@
 """Detection over a real SQL source while others write: nothing is lost, and it comes to rest."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from services.detection.job_run import JobRun, JobRunner, RunOptions
 from services.detection.watermarks import WatermarkService
 from services.outgoing import OutgoingMessage
 from tests.builders import a_configuration, a_job
-from tests.fakes import MemoryBlobs, MemoryTable
+from tests.fakes.storage import MemoryBlobs, MemoryTable
 
 _SQLITE_TIME = "%Y-%m-%d %H:%M:%S.%f"
 START = datetime(2026, 11, 30, 8, tzinfo=UTC)
@@ -91,6 +92,43 @@ def engine(tmp_path: Path) -> Iterator[sa.Engine]:
     engine.dispose()
 
 
+@contextmanager
+def before_each_page(engine: sa.Engine, act: Callable[[], None]) -> Iterator[None]:
+    """Let somebody act whenever changes are about to be read: the pages of a run, and its end."""
+
+    def listen(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("SELECT customer"):
+            act()
+
+    sa.event.listen(engine, "before_cursor_execute", listen)
+    try:
+        yield
+    finally:
+        sa.event.remove(engine, "before_cursor_execute", listen)
+
+
+def test_a_run_does_not_follow_its_writers(engine: sa.Engine) -> None:
+    """It would pass a cursor value at which they still write, and never come back."""
+    source, sender = Source(engine), KillingSender()
+    connector = SqlConnector(engine, page_size=1)
+    watermarks = WatermarkService(MemoryTable(), MemoryBlobs())  # type: ignore[arg-type] # the fakes' few methods
+    runner = JobRunner(watermarks, source_of=lambda _: connector)
+    source.write(5, 0)
+    source.write(6, 0)
+    # Before it looks for its end, before the first page, and so on.
+    writes = [None, None, (1, 0), (7, 1)]
+
+    def somebody_writes() -> None:
+        if writes and (written := writes.pop(0)):
+            source.write(*written)
+
+    configuration = a_configuration(a_job())
+    with before_each_page(engine, somebody_writes):
+        for _ in range(2):
+            runner.run(configuration.jobs[a_job().name], configuration, sender, RunOptions(), None)
+    assert [message.source_key for message in sender.arrived] == ["D5", "D6", "D1", "D7"]
+
+
 @settings(
     max_examples=60,
     deadline=None,
@@ -106,11 +144,9 @@ def test_no_row_is_lost_whatever_pages_ties_writers_kills_and_budgets(
     runner = JobRunner(watermarks, source_of=lambda _: connector)
     writes = st.tuples(st.integers(0, 7), st.integers(0, 1))
 
-    def somebody_writes() -> bool:
-        """Write between two messages of a run, and end it now and then."""
+    def somebody_writes() -> None:
         if data.draw(st.booleans()):
             source.write(*data.draw(writes))
-        return data.draw(st.integers(0, 9)) == 0
 
     def run(options: RunOptions) -> JobRun | None:
         configuration = a_configuration(a_job())
@@ -125,7 +161,8 @@ def test_no_row_is_lost_whatever_pages_ties_writers_kills_and_budgets(
         for written in data.draw(st.lists(writes, max_size=6)):
             source.write(*written)
         sender.dies_at = data.draw(st.none() | st.integers(0, 30))
-        run(RunOptions(must_stop=somebody_writes))
+        with before_each_page(engine, somebody_writes):
+            run(RunOptions(must_stop=lambda: data.draw(st.integers(0, 9)) == 0))
     sender.dies_at = None
     assert run(RunOptions()) is not None
     arrived = {

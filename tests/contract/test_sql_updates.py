@@ -148,6 +148,42 @@ def test_only_what_may_lack_columns_costs_more_than_one_statement(engine: sa.Eng
     assert names(engine) == [("D1", "y", "C7")]
 
 
+@contextlib.contextmanager
+def between_write_and_look(engine: sa.Engine, act: Callable[[], object]) -> Iterator[None]:
+    """Let somebody act once, before the row is asked why nothing was written."""
+    left = [act]
+
+    def come_between(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("SELECT CASE") and left:
+            left.pop()()
+
+    sa.event.listen(engine, "before_cursor_execute", come_between)
+    yield
+    assert not left
+    sa.event.remove(engine, "before_cursor_execute", come_between)
+
+
+def test_a_newer_row_that_goes_beside_a_write_does_not_keep_it_out(engine: sa.Engine) -> None:
+    create(engine, "customer text")
+    connector = SqlConnector(engine)
+    connector.upsert(a_change("newer", 9), MAPPING, GUARDED)
+    with between_write_and_look(engine, lambda: run(engine, "DELETE FROM partner")):
+        connector.upsert(a_change("new", 5), MAPPING, GUARDED)
+    assert names(engine) == [("D1", "new", None)]
+
+
+def test_an_older_row_that_comes_beside_a_deletion_is_deleted(engine: sa.Engine) -> None:
+    create(engine, "customer text")
+    connector = SqlConnector(engine)
+
+    def somebody_writes() -> None:
+        connector.upsert(a_change("older", 4), MAPPING, GUARDED)
+
+    with between_write_and_look(engine, somebody_writes):
+        connector.delete(a_deletion(at(5).isoformat()), MAPPING, GUARDED)
+    assert names(engine) == []
+
+
 def test_a_constraint_that_refuses_a_value_does_not_make_us_read_the_table_again(
     engine: sa.Engine,
 ) -> None:

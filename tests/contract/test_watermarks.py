@@ -15,7 +15,7 @@ from models.boundary import Boundary
 from services.detection.watermarks import StoredWatermark, WatermarkService
 from tests.builders import NOW
 from tests.contract.table_pages import EmptyFirstPage, Refusing
-from tests.fakes import MemoryBlobs, MemoryTable
+from tests.fakes.storage import MemoryBlobs, MemoryTable
 
 JOB = "customers-to-erp"
 KEY = AzureNamedKeyCredential("account", "a2V5")

@@ -6,13 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.integration.functions_host.running import APPS, Host, eventually, new_host
+from tests.integration.disasters import wait_for
+from tests.integration.functions_host.running import APPS, Host
 
 
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
-    host = new_host(APPS / "basics", tmp_path_factory.mktemp("http") / "host", FROM_BOTH="ours")
-    host.start("--http-response-limit", "1.5")
+    folder = tmp_path_factory.mktemp("http")
+    host = Host(APPS / "basics", folder, "--http-response-limit", "1.5", FROM_BOTH="ours")
+    host.start()
     yield host
     host.end()
 
@@ -50,7 +52,7 @@ def test_what_has_no_route_or_no_method_is_told_apart(
 
 
 def test_keys_open_what_they_should_and_nothing_else(host: Host) -> None:
-    keys = host.keys
+    keys = host.keys()
     master, default = keys["masterKey"], keys["functionKeys"]["default"]
     own, other = keys["functions"]["files"]["default"], keys["functions"]["fail"]["default"]
     path = "/api/files/a/b"
@@ -60,22 +62,22 @@ def test_keys_open_what_they_should_and_nothing_else(host: Host) -> None:
         assert host.ask(f"{path}?code={key}").status == status
     assert host.ask("/api/secret", x_functions_key=default).status == 401
     assert host.ask("/api/secret", x_functions_key=master).text == "opened"
-    mode = (host.folder / "data" / "keys.json").stat().st_mode
+    mode = host.keys_file.stat().st_mode
     assert stat.S_IMODE(mode) == 0o600
 
 
 def test_a_raising_function_is_a_500_and_its_payload_is_nowhere_to_be_read(host: Host) -> None:
     answer = host.ask("/api/fail", "POST", b"geheim-4711")
     assert (answer.status, answer.text) == (500, "")
-    assert "ValueError at function_app.py" in host.log
-    assert "geheim-4711" not in host.log
-    assert host.keys["masterKey"] not in host.log
+    assert "ValueError at function_app.py" in host.log_text()
+    assert "geheim-4711" not in host.log_text()
+    assert host.keys()["masterKey"] not in host.log_text()
 
 
 def test_an_answer_is_cut_off_at_the_limit_while_its_function_runs_on(host: Host) -> None:
     before = len(host.seen("sleep-end"))
     assert host.ask("/api/sleep/2").status == 504
-    eventually(lambda: len(host.seen("sleep-end")) > before)
+    wait_for(lambda: len(host.seen("sleep-end")) > before)
 
 
 def test_a_body_over_the_platforms_limit_is_refused(host: Host) -> None:
@@ -88,13 +90,13 @@ def test_settings_come_from_the_file_and_the_environment_wins(host: Host) -> Non
 
 
 def test_functions_are_started_by_hand_with_the_master_key_only(host: Host) -> None:
-    key, before = host.keys["masterKey"], len(host.seen("rarely"))
+    key, before = host.keys()["masterKey"], len(host.seen("rarely"))
     assert host.ask("/admin/functions/rarely", "POST", b"{}").status == 401
     started = host.ask("/admin/functions/rarely", "POST", b'{"input": ""}', x_functions_key=key)
     assert started.status == 202
-    eventually(lambda: len(host.seen("rarely")) > before)
+    wait_for(lambda: len(host.seen("rarely")) > before)
     host.ask("/admin/functions/files", "POST", b'{"input": "by hand"}', x_functions_key=key)
-    eventually(lambda: [e for e in host.seen("files") if e["body"] == "by hand"])
+    wait_for(lambda: [e for e in host.seen("files") if e["body"] == "by hand"])
     assert host.ask("/admin/functions/nobody", "POST", x_functions_key=key).status == 404
     assert host.ask("/admin/functions/rarely", "POST", b"[]", x_functions_key=key).status == 400
 
@@ -102,10 +104,10 @@ def test_functions_are_started_by_hand_with_the_master_key_only(host: Host) -> N
 def test_status_and_list_tell_what_runs(host: Host) -> None:
     status = json.loads(host.ask("/admin/host/status").text)
     assert status["state"] == "Running"
-    assert status["workerPid"] == host.facts["worker_pid"]
+    assert status["workerPid"] == host.facts()["worker_pid"]
     assert "echo" in status["functions"]
     assert host.ask("/admin/functions").status == 401
-    listed = json.loads(host.ask("/admin/functions", x_functions_key=host.keys["masterKey"]).text)
+    listed = json.loads(host.ask("/admin/functions", x_functions_key=host.keys()["masterKey"]).text)
     assert {"name": "rarely", "trigger": "timerTrigger"} in listed
 
 
@@ -115,22 +117,22 @@ def test_a_function_that_kills_its_process_holds_the_others_up_only_for_a_restar
     with ThreadPoolExecutor() as pool:
         neighbour = pool.submit(host.ask, "/api/sleep/1")
         time.sleep(0.3)
-        before = host.facts["worker_pid"]
+        before = host.facts()["worker_pid"]
         assert host.ask("/api/die").status == 500
         assert neighbour.result().status == 500
     assert host.ask("/api/echo/bob").text == "got bob"
-    assert eventually(lambda: host.facts["worker_pid"] != before)
+    assert wait_for(lambda: host.facts()["worker_pid"] != before)
 
 
 def test_a_function_over_its_timeout_is_killed_with_its_worker(host: Host) -> None:
-    before = host.facts["worker_pid"]
+    before = host.facts()["worker_pid"]
     assert host.ask("/api/sleep/60").status == 504
-    assert eventually(lambda: host.facts["worker_pid"] != before)
-    assert "ran over functionTimeout 0:00:03" in host.log
+    assert wait_for(lambda: host.facts()["worker_pid"] != before)
+    assert "ran over functionTimeout 0:00:03" in host.log_text()
     assert host.ask("/api/echo/bob").text == "got bob"
 
 
 def test_what_function_code_logs_becomes_a_line_with_function_and_invocation(host: Host) -> None:
-    line = next(line for line in host.log.splitlines() if "said by at_start" in line)
+    line = next(line for line in host.log_text().splitlines() if "said by at_start" in line)
     assert "at_start" in line
     assert "[app]" in line

@@ -9,7 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.integration.functions_host.running import APPS, ROOT, eventually, new_host, write_app
+from devstack.processes import ROOT
+from tests.integration.disasters import wait_for
+from tests.integration.functions_host.running import APPS, Host, write_app
 
 BASICS = APPS / "basics"
 PREFIX = "import azure.functions as func\napp = func.FunctionApp()\n"
@@ -108,7 +110,7 @@ def test_a_stop_during_a_slow_start_does_not_wait_for_it(tmp_path: Path) -> None
     command = [sys.executable, "-m", "devstack.functions_host", str(app)]
     command += ["--ready-file", str(tmp_path / "ready"), "--data", str(tmp_path / "data")]
     with subprocess.Popen(command, cwd=ROOT) as host:
-        eventually(mark.exists)
+        wait_for(mark.exists)
         host.terminate()
         assert host.wait(10) == 0
 
@@ -121,15 +123,17 @@ def test_a_ready_file_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> 
 
 
 def test_a_stop_waits_for_what_runs_and_exits_0(tmp_path: Path) -> None:
-    host = new_host(BASICS, tmp_path / "host", TICK="*/1 * * * * *", TICK_SECONDS="1.2").start()
-    eventually(lambda: host.seen("tick"))
+    host = Host(BASICS, tmp_path, TICK="*/1 * * * * *", TICK_SECONDS="1.2")
+    host.start()
+    wait_for(lambda: host.seen("tick"))
     assert host.end() == 0
     assert len(host.seen("tick")) == len(host.seen("tick-end"))
 
 
 def test_a_stop_ends_after_the_grace_time_what_does_not_end(tmp_path: Path) -> None:
-    host = new_host(BASICS, tmp_path / "host", TICK_SECONDS="60").start("--grace", "0.5")
-    eventually(lambda: host.seen("tick"))
+    host = Host(BASICS, tmp_path, "--grace", "0.5", TICK_SECONDS="60")
+    host.start()
+    wait_for(lambda: host.seen("tick"))
     began = time.monotonic()
     assert host.end(signal.SIGINT) == 0
     assert time.monotonic() - began < 5
@@ -137,27 +141,30 @@ def test_a_stop_ends_after_the_grace_time_what_does_not_end(tmp_path: Path) -> N
 
 
 def test_the_worker_dies_with_a_killed_host_even_while_its_function_blocks(tmp_path: Path) -> None:
-    host = new_host(BASICS, tmp_path / "host", TICK_SECONDS="60").start()
-    eventually(lambda: host.seen("tick"))
-    worker = int(host.facts["worker_pid"])
+    host = Host(BASICS, tmp_path, TICK_SECONDS="60")
+    host.start()
+    wait_for(lambda: host.seen("tick"))
+    worker = int(host.facts()["worker_pid"])
     host.end(signal.SIGKILL)
-    eventually(lambda: not psutil.pid_exists(worker), 5)
+    wait_for(lambda: not psutil.pid_exists(worker), 5)
 
 
 def test_the_worker_dies_with_a_host_that_was_killed_with_answers_unread(tmp_path: Path) -> None:
-    host = new_host(BASICS, tmp_path / "host", TICK_SECONDS="0.5").start()
-    eventually(lambda: host.seen("tick"))
-    worker = int(host.facts["worker_pid"])
-    os.kill(int(host.facts["pid"]), signal.SIGSTOP)
-    eventually(lambda: host.seen("tick-end"))
+    host = Host(BASICS, tmp_path, TICK_SECONDS="0.5")
+    host.start()
+    wait_for(lambda: host.seen("tick"))
+    worker = int(host.facts()["worker_pid"])
+    os.kill(int(host.facts()["pid"]), signal.SIGSTOP)
+    wait_for(lambda: host.seen("tick-end"))
     time.sleep(0.3)  # for the answer, which nobody reads: so the socket resets instead of closing
     host.end(signal.SIGKILL)
-    eventually(lambda: not psutil.pid_exists(worker), 5)
+    wait_for(lambda: not psutil.pid_exists(worker), 5)
 
 
 def test_a_tick_that_comes_during_a_run_is_dropped(tmp_path: Path) -> None:
-    host = new_host(BASICS, tmp_path / "host", TICK="*/1 * * * * *", TICK_SECONDS="1.5").start()
-    eventually(lambda: len(host.seen("tick-end")) >= 2)
+    host = Host(BASICS, tmp_path, TICK="*/1 * * * * *", TICK_SECONDS="1.5")
+    host.start()
+    wait_for(lambda: len(host.seen("tick-end")) >= 2)
     host.end()
     begins = [datetime.fromisoformat(e["at"]) for e in host.seen("tick")]
     ends = [datetime.fromisoformat(e["at"]) for e in host.seen("tick-end")]
@@ -167,13 +174,14 @@ def test_a_tick_that_comes_during_a_run_is_dropped(tmp_path: Path) -> None:
 
 
 def test_a_monitored_timer_is_past_due_after_a_restart_that_missed_a_run(tmp_path: Path) -> None:
-    host = new_host(BASICS, tmp_path / "host", RARELY="*/2 * * * * *").start()
-    eventually(lambda: host.seen("rarely"))
+    host = Host(BASICS, tmp_path, RARELY="*/2 * * * * *")
+    host.start()
+    wait_for(lambda: host.seen("rarely"))
     host.end()
     before = len(host.seen("rarely"))
     time.sleep(2.5)
     host.start()
-    eventually(lambda: len(host.seen("rarely")) > before)
+    wait_for(lambda: len(host.seen("rarely")) > before)
     host.end()
     first = host.seen("rarely")[before]
     assert host.seen("rarely")[0]["past_due"] is False
@@ -183,6 +191,7 @@ def test_a_monitored_timer_is_past_due_after_a_restart_that_missed_a_run(tmp_pat
 
 
 def test_a_timer_that_asks_for_it_runs_at_start(tmp_path: Path) -> None:
-    host = new_host(BASICS, tmp_path / "host").start()
-    assert eventually(lambda: host.seen("at_start"))[0]["past_due"] is False
+    host = Host(BASICS, tmp_path)
+    host.start()
+    assert wait_for(lambda: host.seen("at_start"))[0]["past_due"] is False
     host.end()

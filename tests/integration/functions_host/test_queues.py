@@ -7,14 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.functions_host.running import (
-    APPS,
-    Bus,
-    Host,
-    eventually,
-    new_bus,
-    new_host,
-)
+from tests.integration.disasters import wait_for
+from tests.integration.functions_host.running import APPS, Bus, Host
 
 RULES: dict[str, dict[str, Any]] = {
     "work": {"LockDuration": "PT30S", "MaxDeliveryCount": 5},
@@ -34,9 +28,9 @@ EXTENSION = {
 
 
 def started(folder: Path, *more: str, **rules: dict[str, Any]) -> tuple[Bus, Host]:
-    bus = new_bus(folder / "bus", {**RULES, **rules}, *more)
-    bus.server.start()
-    host = new_host(APPS / "queues", folder / "host", BUS=bus.connection, **NAMES)
+    bus = Bus(folder, {**RULES, **rules}, *more)
+    bus.start()
+    host = Host(APPS / "queues", folder, BUS=bus.connection_string, **NAMES)
     host.start()
     return bus, host
 
@@ -46,7 +40,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Bus, Host
     bus, host = started(tmp_path_factory.mktemp("queues"))
     yield bus, host
     host.end()
-    bus.server.end()
+    bus.end()
 
 
 @pytest.fixture
@@ -54,11 +48,11 @@ def own(tmp_path: Path) -> Iterator[tuple[Bus, Host]]:
     bus, host = started(tmp_path, work={"LockDuration": "PT5S", "MaxDeliveryCount": 6})
     yield bus, host
     host.end()
-    bus.server.end()
+    bus.end()
 
 
 def of(host: Host, message: str) -> list[dict[str, Any]]:
-    return [e for e in host.record if e.get("id") == message and e["name"] != "slept"]
+    return [e for e in host.record() if e.get("id") == message and e["name"] != "slept"]
 
 
 def test_a_message_arrives_with_its_bytes_and_the_extensions_metadata(
@@ -73,7 +67,7 @@ def test_a_message_arrives_with_its_bytes_and_the_extensions_metadata(
         content_type="c",
         application_properties={"text": "ä", "number": 5, "flag": True},
     )
-    seen = eventually(lambda: host.seen("show"))[0]
+    seen = wait_for(lambda: host.seen("show"))[0]
     assert bytes.fromhex(seen["body"]) == b"\x00\xff\x01"
     assert set(seen["metadata"]) <= EXTENSION
     assert {"LockToken", "SequenceNumber", "Label", "EnqueuedTimeUtc"} <= set(seen["metadata"])
@@ -90,11 +84,11 @@ def test_a_return_completes_and_a_raise_abandons_up_to_the_dead_letter_queue(
     bus, host = shared
     bus.send("work", "ok", message_id="fine")
     bus.send("work", "raise secret-4711", message_id="bad")
-    eventually(lambda: bus.bodies("work", dead=True) == ["raise secret-4711"])
+    wait_for(lambda: bus.bodies("work", dead=True) == ["raise secret-4711"])
     assert [e["delivery"] for e in of(host, "bad")] == [1, 2, 3, 4, 5]
     assert [e["delivery"] for e in of(host, "fine")] == [1]
-    eventually(lambda: bus.bodies("work") == [])
-    assert "secret-4711" not in host.log
+    wait_for(lambda: bus.bodies("work") == [])
+    assert "secret-4711" not in host.log_text()
 
 
 def test_without_auto_complete_a_return_settles_nothing_and_a_raise_still_abandons(
@@ -103,10 +97,10 @@ def test_without_auto_complete_a_return_settles_nothing_and_a_raise_still_abando
     bus, host = shared
     bus.send("byhand", "leave", message_id="left")
     bus.send("byhand", "raise", message_id="raised")
-    eventually(lambda: len(of(host, "raised")) == 3)
+    wait_for(lambda: len(of(host, "raised")) == 3)
     assert len(of(host, "left")) == 1
     assert bus.bodies("byhand") == ["leave"]
-    eventually(lambda: len(of(host, "left")) == 2)  # its lock ran out
+    wait_for(lambda: len(of(host, "left")) == 2)  # its lock ran out
 
 
 def test_the_hosts_abandon_after_the_apps_own_changes_nothing_and_writes_one_line(
@@ -114,10 +108,10 @@ def test_the_hosts_abandon_after_the_apps_own_changes_nothing_and_writes_one_lin
 ) -> None:
     bus, host = shared
     bus.send("abandons", "x", message_id="twice")
-    eventually(lambda: [e["delivery"] for e in of(host, "twice")] == [1, 2])
-    eventually(lambda: bus.bodies("abandons") == [])
+    wait_for(lambda: [e["delivery"] for e in of(host, "twice")] == [1, 2])
+    wait_for(lambda: bus.bodies("abandons") == [])
     line = "the host's abandon met a lost lock and changed nothing"
-    assert eventually(lambda: host.log.count(line)) == 1
+    assert wait_for(lambda: host.log_text().count(line)) == 1
     assert len(of(host, "twice")) == 2
 
 
@@ -126,7 +120,7 @@ def test_a_single_message_on_an_idle_queue_does_not_wait(shared: tuple[Bus, Host
     time.sleep(1)
     bus.send("show", b"now", message_id="now")
     bus.send("show", b"now", message_id="now")
-    seen = eventually(lambda: [e for e in host.seen("show") if e["metadata"]["MessageId"] == "now"])
+    seen = wait_for(lambda: [e for e in host.seen("show") if e["metadata"]["MessageId"] == "now"])
     delay = datetime_of(seen[0]["at"]) - datetime_of(seen[0]["enqueued"])
     assert delay < 0.05
 
@@ -136,48 +130,46 @@ def test_a_lock_is_renewed_while_a_slow_message_runs_and_others_overtake_it(
 ) -> None:
     bus, host = own
     bus.send("work", "sleep 7", message_id="slow")
-    eventually(lambda: of(host, "slow"))
+    wait_for(lambda: of(host, "slow"))
     bus.send("work", *["ok"] * 200)
-    eventually(lambda: sum(e.get("order") == "ok" for e in host.record) == 200, 8)
-    eventually(lambda: host.seen("slept"), 15)
+    wait_for(lambda: sum(e.get("order") == "ok" for e in host.record()) == 200, 8)
+    wait_for(lambda: host.seen("slept"), 15)
     assert len(of(host, "slow")) == 1
-    eventually(lambda: bus.bodies("work") == [])
+    wait_for(lambda: bus.bodies("work") == [])
 
 
 def test_a_message_that_kills_the_worker_takes_no_neighbour_with_it(own: tuple[Bus, Host]) -> None:
     bus, host = own
     bus.send("work", "die", "wait 1", "wait 2", "wait 3")
-    eventually(lambda: bus.bodies("work", dead=True) == ["die"], 30)
-    eventually(lambda: bus.bodies("work") == [])
-    good = [e["delivery"] for e in host.record if e.get("order") == "wait"]
+    wait_for(lambda: bus.bodies("work", dead=True) == ["die"], 30)
+    wait_for(lambda: bus.bodies("work") == [])
+    good = [e["delivery"] for e in host.record() if e.get("order") == "wait"]
     assert max(good) <= 3
     bus.send("work", *["ok"] * 50)
-    eventually(lambda: sum(e.get("order") == "ok" for e in host.record) == 50)
+    wait_for(lambda: sum(e.get("order") == "ok" for e in host.record()) == 50)
 
 
 def test_an_emulator_that_was_killed_and_came_back_is_found_again(own: tuple[Bus, Host]) -> None:
     bus, host = own
     bus.send("work", "ok", message_id="before")
-    eventually(lambda: of(host, "before"))
-    port = str(bus.server.facts["port"])
-    bus.server.end(signal.SIGKILL)
+    wait_for(lambda: of(host, "before"))
+    bus.end(signal.SIGKILL)
     time.sleep(2)
-    bus.server.start("--port", port)
+    bus.start()
     bus.send("work", "ok", message_id="after")
-    eventually(lambda: of(host, "after"), 5)
-    assert host.log.count("queue work: no connection") == 1
-    eventually(lambda: host.log.count("queue work: connected") == 2, 5)
+    wait_for(lambda: of(host, "after"), 5)
+    assert host.log_text().count("queue work: no connection") == 1
+    wait_for(lambda: host.log_text().count("queue work: connected") == 2, 5)
 
 
 def test_an_idle_detach_is_followed_by_a_new_link(tmp_path: Path) -> None:
     bus, host = started(tmp_path, "--idle-detach", "1")
     time.sleep(3)
     bus.send("work", "ok", message_id="late")
-    eventually(lambda: of(host, "late"), 5)
+    wait_for(lambda: of(host, "late"), 5)
     host.end()
-    bus.server.end()
+    bus.end()
 
 
 def datetime_of(text: str) -> float:
-
     return datetime.fromisoformat(text).timestamp()

@@ -15,7 +15,7 @@ from azure.storage.blob import ContainerClient
 from devstack.azurite import Azurite
 from devstack.processes import ROOT, kill
 from operator_console.local_files import read_folder
-from services.initialization import CONTAINER
+from services.configuration_container import CONTAINER
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
 
-from tests.integration.service_bus.emulator import Emulator
+from tests.integration.servers import Emulator
 
 KINDS: dict[str, dict[str, object]] = {
     "plain": {"LockDuration": "PT30S", "MaxDeliveryCount": 3},
@@ -29,9 +29,10 @@ EACH = 120
 @pytest.fixture(scope="session")
 def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     queues = {f"{kind}-{i}": KINDS[kind] for kind in KINDS for i in range(EACH)}
-    running = Emulator(tmp_path_factory.mktemp("emulator"), queues).start()
+    running = Emulator(tmp_path_factory.mktemp("emulator"), queues)
+    running.start()
     yield running
-    assert running.end() == 0, running.log()
+    assert running.end() == 0, running.log_text()
 
 
 @pytest.fixture(scope="session")
@@ -81,11 +82,11 @@ def started(tmp_path: Path) -> Iterator[Callable[..., Emulator]]:
         folder = tmp_path / str(len(running))
         folder.mkdir()
         running.append(Emulator(folder, queues, *options))
-        return running[-1].start()
+        running[-1].start()
+        return running[-1]
 
     yield start
     for one in running:
-        if one.process is not None and one.process.poll() is None:
-            one.kill()
+        one.stop()
     # What a killed emulator's clients leave behind belongs to this test, not to a later one.
     gc.collect()

@@ -9,7 +9,7 @@ from azure.servicebus._pyamqp.utils import generate_sas_token
 from proton import Message
 from proton.utils import BlockingConnection
 
-from tests.integration.service_bus.emulator import KEY, Emulator
+from tests.integration.servers import KEY, Emulator
 
 
 @contextmanager

@@ -14,14 +14,14 @@ from azure.core.exceptions import (
 from azure.servicebus import ServiceBusMessage, ServiceBusReceiver, ServiceBusSender
 from azure.servicebus.management import ServiceBusAdministrationClient
 
+from tests.integration.servers import KEY, Emulator
 from tests.integration.service_bus.conftest import EACH, KINDS
-from tests.integration.service_bus.emulator import KEY, Emulator
 
 
 def opened(emulator: Emulator, key: str = KEY) -> ServiceBusAdministrationClient:
-    string = str(emulator.facts["admin_connection_string"]).replace(KEY, key)
+    string = str(emulator.facts()["admin_connection_string"]).replace(KEY, key)
     return ServiceBusAdministrationClient.from_connection_string(
-        string, connection_verify=emulator.facts["certificate"], retry_total=0
+        string, connection_verify=emulator.facts()["certificate"], retry_total=0
     )
 
 
@@ -94,8 +94,8 @@ def test_a_wrong_key_is_refused(emulator: Emulator) -> None:
 
 
 def test_the_certificate_stands_up_to_strict_checking(emulator: Emulator) -> None:
-    context = ssl.create_default_context(cafile=str(emulator.facts["certificate"]))
+    context = ssl.create_default_context(cafile=str(emulator.facts()["certificate"]))
     for host in ("127.0.0.1", "localhost"):
-        url = f"https://{host}:{emulator.facts['admin_port']}/plain-0"
+        url = f"https://{host}:{emulator.facts()['admin_port']}/plain-0"
         with pytest.raises(urllib.error.HTTPError, match="401"):
             urllib.request.urlopen(url, context=context, timeout=5)

@@ -6,6 +6,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from azure.servicebus import (
@@ -17,8 +18,8 @@ from azure.servicebus import (
 from azure.servicebus._pyamqp.error import AMQPException
 from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
 
-from devstack import ready
-from tests.integration.service_bus.emulator import Emulator, eventually
+from tests.integration.disasters import wait_for
+from tests.integration.servers import Emulator
 
 QUEUE: dict[str, dict[str, object]] = {"orders": {"LockDuration": "PT30S", "MaxDeliveryCount": 5}}
 Start = Callable[..., Emulator]
@@ -86,8 +87,8 @@ def test_a_kill_loses_nothing_accepted_and_revives_nothing_completed(
     workers: list[Worker] = [*senders, *completers]
     for worker in workers:
         worker.start()
-    eventually(lambda: sum(len(c.acknowledged) for c in completers) > after)
-    emulator.kill()
+    wait_for(lambda: sum(len(c.acknowledged) for c in completers) > after)
+    emulator.end(signal.SIGKILL)
     for worker in workers:
         worker.join(30)
     emulator.start()
@@ -116,7 +117,7 @@ def test_every_state_survives_and_locks_do_not(started: Start) -> None:
         receiver.defer_message(deferred)
         receiver.abandon_message(abandoned)
         (locked,) = receiver.receive_messages(1)
-        emulator.kill()
+        emulator.end(signal.SIGKILL)
     emulator.start()
     with emulator.client() as client, client.get_queue_receiver("orders") as receiver:
         with pytest.raises(MessageLockLostError):
@@ -150,19 +151,13 @@ def send_until_refused(client: ServiceBusClient, accepted: list[str]) -> None:
 
 def test_a_full_disk_acknowledges_nothing_and_says_so(started: Start) -> None:
     emulator = started(QUEUE)
-    assert emulator.end() == 0
-
-    def limit() -> None:
-        # Every file of the process may grow to this size and no further.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
-
-    emulator.start(limit)
+    # Every file of the process may grow to this size and no further.
+    resource.prlimit(int(emulator.facts()["pid"]), resource.RLIMIT_FSIZE, (600_000, 600_000))
     accepted: list[str] = []
     with emulator.client() as client, pytest.raises(ServiceBusError):
         send_until_refused(client, accepted)
-    assert emulator.process is not None
-    assert emulator.process.wait(10) == 1
-    assert "could not be kept" in emulator.log()
+    assert emulator.wait_for_end() == 1
+    assert "could not be kept" in emulator.log_text()
     emulator.start()
     with emulator.client() as client:
         found = texts(client)
@@ -179,23 +174,26 @@ def test_a_signal_stops_it_in_an_orderly_way(started: Start, number: signal.Sign
     emulator.start()
     with emulator.client() as client:
         assert texts(client) == ["kept"]
-    assert "Traceback" not in emulator.log()
+    assert "Traceback" not in emulator.log_text()
 
 
 def refused(emulator: Emulator, *options: str) -> str:
-    command = emulator.command(*options)
+    command = [*emulator.command(), *options]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1, ended.stderr
     return ended.stderr
 
 
-def test_a_second_emulator_on_the_same_data_or_port_is_refused(started: Start) -> None:
+def test_a_second_emulator_on_the_same_data_or_port_is_refused(
+    started: Start, tmp_path: Path
+) -> None:
     emulator = started(QUEUE)
+    before = emulator.facts()
     assert "in use by another emulator" in refused(emulator, "--port", "0")
-    assert ready.read(emulator.ready_file) == emulator.facts
-    elsewhere = str(emulator.folder / "elsewhere")
-    assert "cannot listen on 127.0.0.1" in refused(emulator, "--data", elsewhere)
+    assert emulator.facts() == before
+    elsewhere = ["--data", str(tmp_path / "data"), "--ready-file", str(tmp_path / "ready")]
+    assert "cannot listen on 127.0.0.1" in refused(emulator, *elsewhere)
     with emulator.client() as client:
         assert texts(client) == []
 
@@ -208,4 +206,4 @@ def test_neither_payloads_nor_keys_are_logged(started: Start) -> None:
             sender.send_messages(ServiceBusMessage("personal" * 50_000))
     emulator.end()
     for secret in ("personal", "private", "a-key-for-tests"):
-        assert secret not in emulator.log()
+        assert secret not in emulator.log_text()

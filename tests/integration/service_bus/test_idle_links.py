@@ -8,13 +8,15 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.exceptions import ServiceBusConnectionError
 
-from tests.integration.service_bus.emulator import Emulator, eventually
+from tests.integration.disasters import wait_for
+from tests.integration.servers import Emulator
 
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     folder = tmp_path_factory.mktemp("impatient")
-    running = Emulator(folder, {"orders": {"LockDuration": "PT30S"}}, "--idle-detach", "1").start()
+    running = Emulator(folder, {"orders": {"LockDuration": "PT30S"}}, "--idle-detach", "1")
+    running.start()
     yield running
     running.end()
 
@@ -38,7 +40,7 @@ def test_an_idle_receiver_is_detached_and_receives_again(impatient: Emulator) ->
                     received.append(str(message))
             return bool(received)
 
-        eventually(receives)
+        wait_for(receives)
         assert received == ["late"]
 
 

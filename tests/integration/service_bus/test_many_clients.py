@@ -14,7 +14,7 @@ from azure.servicebus.exceptions import (
     ServiceBusError,
 )
 
-from tests.integration.service_bus.emulator import KEY, Emulator
+from tests.integration.servers import KEY, Emulator
 
 
 async def sends_receives_and_settles(client: ServiceBusClient, queue: str) -> None:
@@ -102,7 +102,7 @@ def test_a_connection_too_many_is_told_the_limit_and_hurts_nobody(
             sender.send_messages(ServiceBusMessage("c"))
         # One has gone: another may come.
         receives(client)
-    lines = [line for line in emulator.log().splitlines() if "refused a connection" in line]
+    lines = [line for line in emulator.log_text().splitlines() if "refused a connection" in line]
     assert len(lines) == 3
     assert "--max-connections allows (2)" in lines[0]
     assert emulator.end() == 0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from proton import Condition, Delivery, Message, ulong
 
-from tests.integration.service_bus.emulator import Emulator
+from tests.integration.servers import Emulator
 from tests.integration.service_bus.raw import connected
 
 TYPED = {"big": ulong(2**63), "text": "t"}

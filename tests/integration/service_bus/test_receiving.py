@@ -16,7 +16,7 @@ from azure.servicebus import (
 )
 from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
 
-from tests.integration.service_bus.emulator import eventually
+from tests.integration.disasters import wait_for
 
 
 def send(client: ServiceBusClient, queue: str, *texts: str) -> None:
@@ -185,7 +185,7 @@ def test_a_poison_message_that_kills_its_reader_ends_in_the_dead_letter_queue(
                 message = one(receiver)
             assert (str(message), message.delivery_count) == ("poison", expected)
     with dead_letters(client, name) as dead:
-        eventually(lambda: not is_empty(dead), 5)
+        wait_for(lambda: not is_empty(dead), 5)
 
 
 @pytest.mark.parametrize("prefetch", [0, 20])

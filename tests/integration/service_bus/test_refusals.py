@@ -16,7 +16,7 @@ from azure.servicebus.exceptions import (
 from proton import Delivery, Endpoint, Message, Terminus
 from proton.utils import LinkDetached
 
-from tests.integration.service_bus.emulator import KEY, Emulator
+from tests.integration.servers import KEY, Emulator
 from tests.integration.service_bus.raw import connected, put, put_token
 
 
@@ -163,7 +163,7 @@ def test_a_link_lives_on_when_its_token_is_renewed(emulator: Emulator, queue: st
 def test_an_address_that_is_no_uri_is_not_found(emulator: Emulator, queue: str) -> None:
     with connected(emulator, queue) as connection:
         assert "amqp:not-found" in refused(connection, "sb://[")
-    assert "Traceback" not in emulator.log()
+    assert "Traceback" not in emulator.log_text()
 
 
 def test_transactions_are_refused_by_name(emulator: Emulator, queue: str) -> None:
@@ -190,7 +190,7 @@ def test_garbage_on_the_port_hurts_nobody_else(emulator: Emulator, queue: str) -
             sender.send_messages(ServiceBusMessage(str(round_)))
         with client.get_queue_receiver(queue) as receiver:
             assert len(receiver.peek_messages(100, sequence_number=1)) == 60
-    assert "Traceback" not in emulator.log()
+    assert "Traceback" not in emulator.log_text()
 
 
 def test_a_garbled_message_is_rejected_and_the_link_stays(emulator: Emulator, queue: str) -> None:

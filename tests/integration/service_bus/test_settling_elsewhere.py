@@ -15,7 +15,7 @@ from azure.servicebus import (
 from azure.servicebus._common import mgmt_handlers
 from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
 
-from tests.integration.service_bus.emulator import Emulator
+from tests.integration.servers import Emulator
 
 
 @pytest.fixture

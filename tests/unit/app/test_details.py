@@ -17,7 +17,7 @@ from services.detection.watermarks import job_name_of, row_key
 from services.outgoing import OutgoingMessage, to_service_bus
 from services.payloads import PayloadService
 from tests.builders import a_message
-from tests.fakes import MemoryBlobs
+from tests.fakes.storage import MemoryBlobs
 
 TYPED = st.one_of(
     st.decimals(allow_nan=False, allow_infinity=False, places=6),

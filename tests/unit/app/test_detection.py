@@ -1,3 +1,5 @@
+"""What a tick sends, and what it remembers of that."""
+
 import logging
 from collections.abc import Iterator
 from datetime import timedelta
@@ -8,90 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delivery.errors import RejectedError
-from models.configuration import Configuration
-from models.job import Priority
 from models.queue_message import JobActionType, QueueMessage
-from services.broker_limits import LARGEST_BODY_BYTES
-from services.detection.job_run import JobRunner
-from services.detection.jobs import JobService
-from services.detection.retrieval import ProcessJobsForRetrievalInOrderService
-from services.detection.service_bus import ServiceBusService
-from services.detection.watermarks import StoredWatermark, WatermarkService
-from services.operation.heartbeat import HeartbeatService
-from services.outgoing import OutgoingMessage
-from services.payloads import PayloadService
+from services.detection import job_run
+from services.detection.watermarks import StoredWatermark
 from tests.builders import NOW, a_configuration, a_job, a_message
-from tests.fakes import (
-    Clock,
-    FixedInitialization,
-    ListSource,
-    MemoryBlobs,
-    MemoryMetrics,
-    MemoryServiceBus,
-    MemoryTable,
-)
-
-JOB = "customers-to-erp"
-
-
-def at(second: int) -> str:
-    return f"2026-11-30T10:{second // 60:02}:{second % 60:02}+00:00"
-
-
-def messages(count: int, **changes: object) -> list[QueueMessage]:
-    return [a_message(source_key=f"D{n}", change_tracker=at(n), **changes) for n in range(count)]
-
-
-class Detection:
-    """The retrieval service over fakes, with a source a connection."""
-
-    def __init__(
-        self,
-        sources: dict[str, ListSource],
-        configuration: Configuration | None = None,
-        clock: Clock | None = None,
-    ) -> None:
-        self.table = MemoryTable()
-        self.watermarks = WatermarkService(self.table, MemoryBlobs())  # type: ignore[arg-type] # the fakes' few methods
-        self.bus = MemoryServiceBus()
-        self.payloads = MemoryBlobs()
-        self.metrics = MemoryMetrics()
-        self.heartbeat = HeartbeatService(self.table)  # type: ignore[arg-type] # as above
-        self._service = ProcessJobsForRetrievalInOrderService(
-            FixedInitialization(configuration or a_configuration()),  # type: ignore[arg-type] # as above
-            JobService(self.watermarks),
-            JobRunner(self.watermarks, source_of=lambda connection: sources[connection.name]),
-            open_service_bus=lambda: ServiceBusService(self.bus, PayloadService(self.payloads)),  # type: ignore[arg-type] # as above
-            metrics=self.metrics.service,
-            heartbeat=self.heartbeat,
-            budget=timedelta(minutes=5),
-            now=clock or Clock(),
-        )
-
-    def run(self) -> None:
-        self._service.execute()
-
-    def stored(self, job: str = JOB) -> StoredWatermark:
-        return self.watermarks.get_watermark_by_job_name(job)
-
-    def batches(self, queue: str = "sbqnormal") -> list[int]:
-        return [len(batch) for batch in self.bus.sent.get(queue, [])]
-
-    def sent(self) -> list[str]:
-        """Return the source keys of everything that was sent, in order."""
-        return [
-            message.application_properties["SourceKey"]
-            for batches in self.bus.sent.values()
-            for batch in batches
-            for message in batch
-        ]
-
-
-def test_changes_go_out_in_batches_of_200_and_then_the_watermark_is_written() -> None:
-    detection = Detection({"crm": ListSource(messages(401))})
-    detection.run()
-    assert detection.batches() == [200, 200, 1]
-    assert detection.stored() == StoredWatermark(at(400), NOW)
+from tests.fakes.services import Clock
+from tests.fakes.systems import ListSource
+from tests.unit.app.runs import JOB, Detection, at, messages
 
 
 def test_the_next_run_reads_from_the_stored_watermark() -> None:
@@ -183,10 +108,11 @@ def test_a_reset_starts_over() -> None:
     assert detection.sent() == ["D0", "D1", "D2"] * 2
 
 
+@pytest.mark.parametrize("error", [RejectedError, KeyError])
 def test_a_failing_job_keeps_its_row_and_does_not_stop_the_next(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, error: type[Exception]
 ) -> None:
-    broken = ListSource(messages(3, job_name="first"), RejectedError("column 'x' is gone"))
+    broken = ListSource(messages(3, job_name="first"), error("the column is gone"))
     configuration = a_configuration(
         a_job(name="first", order=1, source="crm"), a_job(name="second", order=2, source="erp")
     )
@@ -197,7 +123,8 @@ def test_a_failing_job_keeps_its_row_and_does_not_stop_the_next(
     assert detection.stored("second").last_cron_run == NOW
     assert detection.sent() == ["D0", "D1"]
     assert "job first failed" in caplog.text
-    assert "column 'x' is gone" in caplog.text
+    assert "the column is gone" in caplog.text
+    assert ("Traceback" in caplog.text) == (error is KeyError)
 
 
 def test_what_depends_on_a_failed_job_is_skipped_all_the_way() -> None:
@@ -221,20 +148,6 @@ def test_a_broker_that_refuses_leaves_the_watermark_alone() -> None:
     detection.bus.failing = False
     detection.run()
     assert detection.sent() == ["D0", "D1", "D2"]
-
-
-def test_the_links_are_closed_after_a_run() -> None:
-    detection = Detection({"crm": ListSource([])})
-    detection.run()
-    assert detection.bus.closed
-
-
-@pytest.mark.parametrize("priority", Priority)
-def test_each_priority_has_its_queue(priority: Priority) -> None:
-    configuration = a_configuration(a_job(priority=priority))
-    detection = Detection({"crm": ListSource(messages(1))}, configuration)
-    detection.run()
-    assert list(detection.bus.sent) == [f"sbq{priority}"]
 
 
 def test_a_job_that_is_not_due_waits_and_one_query_tells() -> None:
@@ -274,6 +187,28 @@ def test_a_job_out_of_time_goes_on_where_it_was_and_holds_up_its_dependants() ->
     assert detection.stored("after").last_cron_run is not None
 
 
+def test_what_was_sent_before_never_uses_up_the_time_for_what_is_new() -> None:
+    clock = Clock()
+    alike = [a_message(source_key=f"D{n}", change_tracker=at(5)) for n in range(6)]
+    source = ListSource(alike, on_message=lambda: clock.advance(90))
+    detection = Detection({"crm": source}, clock=clock)
+    for _ in range(4):
+        detection.run()
+    assert detection.sent() == [f"D{n}" for n in range(6)]
+    assert detection.stored().last_cron_run is not None
+
+
+def test_beyond_the_most_records_of_one_cursor_value_further_ones_repeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_run, "MOST_RECORDS", 3)
+    alike = [a_message(source_key=f"D{n}", change_tracker=at(5)) for n in range(5)]
+    detection = Detection({"crm": ListSource(alike)})
+    detection.run()
+    detection.run()
+    assert detection.sent() == ["D0", "D1", "D2", "D3", "D4", "D3", "D4"]
+
+
 def test_a_source_that_cannot_stop_midway_is_read_to_its_end() -> None:
     clock = Clock()
     source = ListSource(messages(5), can_stop_midway=False, on_message=lambda: clock.advance(400))
@@ -309,15 +244,6 @@ def test_no_change_is_lost_whatever_ties_kills_and_time_budgets(
         detection.bus.failing = data.draw(st.booleans())
         detection.run()
     source._error, detection.bus.failing = None, False  # noqa: SLF001 - as above
-    while detection.stored().last_cron_run is None or source.watermarks[-1] != at(second):
-        before = len(source.watermarks)
-        detection.run()
-        assert before < 500
-        if detection.stored().watermark == at(second):
-            detection.run()
-            break
-        if not current:
-            break
     for _ in range(12):
         detection.run()
     arrived = {
@@ -329,54 +255,6 @@ def test_no_change_is_lost_whatever_ties_kills_and_time_budgets(
     settled = len(detection.sent())
     detection.run()
     assert len(detection.sent()) == settled
-
-
-def test_sb2_the_size_limit_ends_a_batch_before_200() -> None:
-    detection = Detection({"crm": ListSource(messages(200, fields={"partner_name": "x" * 5_000}))})
-    detection.run()
-    assert sum(detection.batches()) == 200
-    assert len(detection.batches()) > 2
-
-
-def test_sb2_a_large_record_goes_by_claim_check_and_all_its_neighbours_arrive() -> None:
-    changes = messages(200)
-    large = a_message(
-        source_key="D57", change_tracker=at(57), fields={"partner_name": "ü" * 150_000}
-    )
-    changes[57] = large
-    detection = Detection({"crm": ListSource(changes)})
-    detection.run()
-    detection.run()
-    assert detection.sent() == [f"D{n}" for n in range(200)]
-    payloads = PayloadService(detection.payloads)  # type: ignore[arg-type] # the fake's few methods
-    bodies = [
-        QueueMessage.from_body(payloads.check_out(b"".join(message.body)))
-        for batch in detection.bus.sent["sbqnormal"]
-        for message in batch
-    ]
-    assert bodies == changes
-    assert len(detection.payloads.blobs) == 1
-
-
-def test_bodies_up_to_the_limit_travel_on_the_bus_itself() -> None:
-    room = LARGEST_BODY_BYTES - len(a_message(fields={"partner_name": ""}).to_body())
-    for extra, put_aside in ((0, 0), (1, 1)):
-        change = a_message(fields={"partner_name": "x" * (room + extra)})
-        detection = Detection({"crm": ListSource([change])})
-        detection.run()
-        assert detection.sent() == ["D1"]
-        assert len(detection.payloads.blobs) == put_aside
-
-
-def test_a_message_too_large_for_any_batch_fails_the_job_and_names_the_record() -> None:
-    bus = MemoryServiceBus(batch_bytes=2_000)
-    payloads = PayloadService(MemoryBlobs())  # type: ignore[arg-type] # the fake's few methods
-    with ServiceBusService(bus, payloads) as service_bus:  # type: ignore[arg-type] # as above
-        service_bus.add_message_or_send(OutgoingMessage.of(a_message(), Priority.LOW))
-        large = a_message(source_key="D9", fields={"partner_name": "x" * 3_000})
-        with pytest.raises(RejectedError, match="record 'D9'"):
-            service_bus.add_message_or_send(OutgoingMessage.of(large, Priority.LOW))
-    assert [len(batch) for batch in bus.sent["sbqlow"]] == [1]
 
 
 @pytest.mark.parametrize(

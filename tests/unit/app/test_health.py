@@ -20,7 +20,8 @@ from services.operation.health import Finding, Health, HealthService, Part, Stat
 from services.operation.heartbeat import HeartbeatService
 from services.operation.queue_depth import Depth, QueueDepthService
 from tests.builders import NOW, a_configuration
-from tests.fakes import Clock, FixedInitialization, MemoryMetrics, MemoryTable
+from tests.fakes.services import Clock, FixedInitialization, MemoryMetrics
+from tests.fakes.storage import MemoryTable
 from tests.unit.app.test_initialization import Scene, second_job
 
 QUICK = timedelta(seconds=0.3)
@@ -126,6 +127,17 @@ def test_a_check_that_still_hangs_is_not_begun_again() -> None:
         for _ in range(3):
             assert service.execute().status == 503
         assert len(begun) == 1
+
+
+def test_a_check_that_is_stuck_is_begun_again_but_three_times_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.operation.health._STUCK_AFTER", timedelta(0))
+    with hanging() as (stuck, begun):
+        service = health({"a": stuck})
+        for _ in range(5):
+            assert service.execute().status == 503
+        assert len(begun) == 3
 
 
 def test_a_check_that_hung_and_ended_is_begun_again() -> None:

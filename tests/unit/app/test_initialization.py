@@ -7,7 +7,8 @@ from azure.core.exceptions import ServiceRequestError
 from delivery.errors import ConfigurationError
 from services.detection.watermarks import WatermarkService
 from services.initialization import InitializationService
-from tests.fakes import Clock, MemoryBlobs, MemoryTable
+from tests.fakes.services import Clock
+from tests.fakes.storage import MemoryBlobs, MemoryTable
 from tests.unit.app.test_configuration import JOB, files
 
 
@@ -78,8 +79,10 @@ def test_an_invalid_set_leaves_the_last_good_one_and_is_told_once(
         assert scene.service.refresh() is good
     assert caplog.text.count("the last good one stays") == 1
     assert "jobs/two.yaml" in caplog.text
+    assert "jobs/two.yaml" in scene.service.refusal
     scene.publish(second_job())
     assert "second" in scene.service.refresh().jobs
+    assert not scene.service.refusal
 
 
 def test_a_first_load_that_fails_is_tried_again() -> None:

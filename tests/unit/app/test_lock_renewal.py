@@ -10,7 +10,7 @@ from azure.servicebus.exceptions import MessageLockLostError, ServiceBusConnecti
 from delivery.errors import LockLostError, UnavailableError
 from services.processing.lock_renewal import LockRenewalService
 from tests.builders import NOW, a_delivery
-from tests.fakes import Clock
+from tests.fakes.services import Clock
 
 MINUTES = timedelta(minutes=5)
 

@@ -8,7 +8,7 @@ from delivery.errors import ConfigurationError
 from models.queues import IGNORED_QUEUE, SIDE_QUEUES
 from services.operation.expiry import ExpiryService
 from services.operation.maintenance import MaintenanceService
-from tests.fakes import Clock
+from tests.fakes.services import Clock
 from tests.memory_queues import MemoryQueues
 
 TRANSITIVE = "sbqtransitivenormal"
@@ -61,8 +61,23 @@ def test_what_is_deferred_or_locked_by_somebody_ends_the_search() -> None:
     scene.queues.send(TRANSITIVE).locked = True
     scene.queues.send(TRANSITIVE).state = ServiceBusMessageState.DEFERRED
     scene.clock.advance(15 * DAY)
+    scene.queues.on_peek = lambda: scene.clock.advance(1)
     scene.expiry.execute()
     assert len(scene.queues.at(TRANSITIVE)) == 2
+    assert scene.queues.peeks == len(SIDE_QUEUES) + 1
+
+
+def test_a_queue_in_which_ever_more_expires_has_only_its_share_of_the_time() -> None:
+    scene = Scene()
+    scene.queues.send(TRANSITIVE, life=timedelta())
+
+    def another() -> None:
+        scene.queues.send(TRANSITIVE, life=timedelta())
+        scene.clock.advance(10)
+
+    scene.queues.on_peek = another
+    scene.expiry.execute()
+    assert scene.queues.peeks < 20
 
 
 def test_thousands_are_let_go_in_one_run() -> None:

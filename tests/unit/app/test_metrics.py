@@ -12,9 +12,9 @@ from devstack.processes import ROOT
 from services.metrics import MOST_NAMES, OTHER, Outcome
 from services.operation.metric_export import open_meter
 from tests.builders import a_configuration, a_job
-from tests.fakes import ListSource, MemoryMetrics
-from tests.unit.app.test_detection import JOB, Detection, messages
-from tests.unit.app.test_execute_job import Scene
+from tests.fakes.services import MemoryMetrics
+from tests.fakes.systems import ListSource
+from tests.unit.app.runs import JOB, ByHand, Detection, messages
 
 
 def test_the_outcomes_are_the_words_of_the_specification() -> None:
@@ -47,11 +47,14 @@ def test_dead_letters_are_counted_apart_by_job_and_reason() -> None:
     assert metrics.values("MessagesProcessed") == {}
 
 
-def test_a_run_counts_what_it_sent_and_a_quiet_one_counts_nothing() -> None:
+def test_a_run_counts_what_it_sent_and_a_quiet_one_counts_as_0() -> None:
     detection = Detection({"crm": ListSource(messages(3))})
     detection.run()
     detection.run()
     assert detection.metrics.values("ChangesDetected") == {(JOB,): 3}
+    quiet = Detection({"crm": ListSource([])})
+    quiet.run()
+    assert quiet.metrics.values("ChangesDetected") == {(JOB,): 0}, "a run, if without changes"
 
 
 def test_each_job_counts_for_itself_and_one_that_failed_does_not() -> None:
@@ -63,12 +66,12 @@ def test_each_job_counts_for_itself_and_one_that_failed_does_not() -> None:
 
 
 def test_a_run_by_hand_counts_and_a_dry_one_does_not() -> None:
-    scene = Scene(ListSource(messages(3)))
-    scene.post(job=JOB, dryRun=True)
-    assert scene.metrics.values("ChangesDetected") == {}
-    scene.post(job=JOB)
-    scene.post(job=JOB, watermark="0001-01-01T00:00:00Z")
-    assert scene.metrics.values("ChangesDetected") == {(JOB,): 6}
+    runs = ByHand(ListSource(messages(3)))
+    runs.post(job=JOB, dryRun=True)
+    assert runs.metrics.values("ChangesDetected") == {}
+    runs.post(job=JOB)
+    runs.post(job=JOB, watermark="0001-01-01T00:00:00Z")
+    assert runs.metrics.values("ChangesDetected") == {(JOB,): 6}
 
 
 def test_every_tick_leaves_a_heartbeat_also_when_a_job_fails() -> None:

@@ -16,7 +16,8 @@ from devstack.processes import ROOT
 from models.queues import ALL_QUEUES, SIDE_QUEUES, read_queues
 from services.operation.payload_removal import PayloadRemovalService, longest_life
 from services.payloads import PayloadService
-from tests.fakes import Clock, MemoryBlobs
+from tests.fakes.services import Clock
+from tests.fakes.storage import MemoryBlobs
 from tests.memory_queues import MemoryQueues, Place
 
 QUEUES = read_queues((ROOT / "servicebus.json").read_bytes())
@@ -57,6 +58,17 @@ def test_a_payload_without_a_message_is_marked_and_removed_a_day_later() -> None
     scene.daily(1)
     assert list(scene.blobs.blobs) == ["a"]
     scene.daily(1)
+    assert scene.blobs.blobs == {}
+
+
+def test_a_run_takes_ten_thousand_payloads_and_leaves_the_rest_to_later_ones() -> None:
+    scene = Scene()
+    for number in range(10_100):
+        scene.payloads.check_in(f"{number}", b"body")
+    scene.days(31)
+    scene.daily(2)
+    assert len(scene.blobs.blobs) == 100
+    scene.daily(2)
     assert scene.blobs.blobs == {}
 
 

@@ -10,7 +10,7 @@ from azure.servicebus import ServiceBusMessage
 
 from delivery.errors import RejectedError, UnavailableError
 from services.processing.posting import PostingService
-from tests.fakes import MemoryServiceBus
+from tests.fakes.bus import MemoryServiceBus
 
 
 def a_posting(bus: MemoryServiceBus) -> PostingService:

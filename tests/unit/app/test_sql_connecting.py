@@ -3,6 +3,7 @@
 import traceback
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy import exc
 
 from connectors.sql import SqlConnector
@@ -131,3 +132,11 @@ def test_why_there_is_no_connection_is_told_in_words_of_our_own(
         assert text.startswith("table 'partner': the connection failed: ")
         assert expected in text
         assert _SECRET not in text
+
+
+def test_no_error_of_the_library_shows_parameters() -> None:
+    engine = open_engine("erp", "sqlite://", pool_size=1, limits=Limits())
+    with pytest.raises(exc.OperationalError) as caught, engine.connect() as connection:
+        connection.execute(sa.text("SELECT :name FROM nowhere"), {"name": _SECRET})
+    assert _SECRET not in told(caught.value)
+    engine.dispose()

@@ -1,5 +1,6 @@
 """Who waits on a thread, who is put off, and for how long."""
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
@@ -13,17 +14,16 @@ from delivery.retry import Squared
 from services.processing.delivery import Delivery
 from services.processing.lock_renewal import Lock
 from services.processing.turns import Postponed, Turns
-from tests.builders import NOW, a_delivery
-from tests.fakes import Clock, TimedLock
+from tests.builders import a_delivery
+from tests.fakes.bus import TimedLock
+from tests.fakes.services import Clock
+from tests.unit.app.stage import SECOND, a_retry
 
-SECOND = timedelta(seconds=1)
 POLICIES = {"sbqnormal": Squared(SECOND, max_attempts=10)}
 
 
-def a_retry(attempt: int, **changes: object) -> Delivery:
-    """Return a delivery after a failure that was written onto the message."""
-    properties = {"ErrorDeliveryCount": attempt - 1}
-    return a_delivery(delivery_count=attempt, properties=properties, **changes)
+def redelivery(attempt: int) -> Delivery:
+    return a_delivery(**a_retry(attempt))
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def put_off(turns: Turns, delivery: Delivery) -> timedelta:
 def test_sb7_short_waits_pass_inside_and_long_ones_as_scheduled_copies(
     turns: Turns, clock: Clock
 ) -> None:
-    inside = [waited(turns, a_retry(attempt), clock) / SECOND for attempt in range(2, 6)]
+    inside = [waited(turns, redelivery(attempt), clock) / SECOND for attempt in range(2, 6)]
     assert inside == [4, 9, 16, 25]
-    outside = [put_off(turns, a_retry(attempt)) / SECOND for attempt in range(6, 11)]
+    outside = [put_off(turns, redelivery(attempt)) / SECOND for attempt in range(6, 11)]
     assert outside == [36, 49, 64, 81, 100]
 
 
@@ -67,7 +67,7 @@ class BusyLock(TimedLock):
     """A lock whose wait lets others come while it holds a thread."""
 
     def __init__(self, turns: Turns, inner: int) -> None:
-        super().__init__(a_retry(2), Clock())
+        super().__init__(redelivery(2), Clock())
         self.turns, self.inner = turns, inner
         self.delays: list[timedelta] = []
 
@@ -76,7 +76,7 @@ class BusyLock(TimedLock):
             inner = BusyLock(self.turns, self.inner - 1)
             inner.delays = self.delays
             try:
-                self.turns.wait(a_retry(2), inner)
+                self.turns.wait(redelivery(2), inner)
             except Postponed as postponement:
                 self.delays.append(postponement.delay)
 
@@ -84,20 +84,20 @@ class BusyLock(TimedLock):
 def test_at_most_half_of_the_threads_wait_and_the_rest_is_put_off() -> None:
     turns = Turns(POLICIES, threads=4)
     lock = BusyLock(turns, inner=3)
-    turns.wait(a_retry(2), lock)
+    turns.wait(redelivery(2), lock)
     assert lock.delays == [4 * SECOND]
     again = BusyLock(turns, inner=1)
-    turns.wait(a_retry(2), again)
+    turns.wait(redelivery(2), again)
     assert again.delays == []
 
 
 def test_a_lost_lock_ends_the_wait_and_frees_the_thread(turns: Turns, clock: Clock) -> None:
-    lost = TimedLock(a_retry(2), clock)
+    lost = TimedLock(redelivery(2), clock)
     lost.lose()
     for _ in range(5):
         with pytest.raises(LockLostError):
-            turns.wait(a_retry(2), lost)
-    assert waited(turns, a_retry(2), clock) == 4 * SECOND
+            turns.wait(redelivery(2), lost)
+    assert waited(turns, redelivery(2), clock) == 4 * SECOND
 
 
 def test_sb12_what_may_have_ended_the_worker_never_waits_beside_others() -> None:
@@ -140,12 +140,12 @@ def test_a_silent_target_holds_half_of_the_threads_and_others_go_on(silent: Turn
 
 def test_who_is_put_off_again_and_again_comes_back_ever_later(silent: Turns) -> None:
     delays = []
-    for postponements in range(4):
+    for postponements in (0, 1, 2, 3, 40):
         delivery = a_delivery(properties={"Postponements": postponements})
         with pytest.raises(Postponed) as postponement, silent.at("erp", delivery):
             pass
         delays.append(postponement.value.delay / SECOND)
-    assert delays == [4, 9, 16, 25]
+    assert delays == [4, 9, 16, 25, 900]
 
 
 @pytest.mark.parametrize("answer", [None, RejectedError("no"), KeyError("bug")])
@@ -161,6 +161,7 @@ def test_any_answer_of_the_target_ends_its_silence(turns: Turns, answer: Excepti
             stack.enter_context(turns.at("erp", a_delivery()))
 
 
-def test_a_real_lock_waits_no_longer_than_it_is_told() -> None:
-    lock = Lock(a_delivery(enqueued=NOW))
-    lock.wait(timedelta(0))
+def test_a_real_lock_lets_the_time_pass_that_it_is_told() -> None:
+    began = time.monotonic()
+    Lock(a_delivery()).wait(timedelta(seconds=0.05))
+    assert time.monotonic() - began >= 0.05

@@ -21,7 +21,7 @@ from operator_console.settings import Settings
 from operator_console.storage import Storage, translated
 from services.detection.watermarks import WatermarkService
 from tests.builders import NOW
-from tests.fakes import MemoryBlobs, MemoryTable
+from tests.fakes.storage import MemoryBlobs, MemoryTable
 
 ADDRESS = "https://account.invalid"
 

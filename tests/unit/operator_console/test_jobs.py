@@ -8,7 +8,7 @@ from azure.data.tables import UpdateMode
 from operator_console.job_overview import Due, overview
 from services.detection.watermarks import StoredWatermark, row_key
 from tests.builders import NOW, a_configuration, a_job
-from tests.fakes import MemoryDownload
+from tests.fakes.storage import MemoryDownload
 from tests.unit.operator_console.conftest import Folder
 from tests.unit.operator_console.fakes import JOB, Account, MemoryContainer, MissingTable, files
 

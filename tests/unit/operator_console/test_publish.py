@@ -9,7 +9,7 @@ from operator_console.published_files import apply, read_digests
 from operator_console.publishing import Action, Step, digest, plan
 from services.configuration_files import FOLDERS
 from services.initialization import InitializationService
-from tests.fakes import Clock
+from tests.fakes.services import Clock
 from tests.unit.operator_console.conftest import Folder
 from tests.unit.operator_console.fakes import JOB, Account, MemoryContainer, files
 

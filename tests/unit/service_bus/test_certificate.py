@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from devstack.service_bus import private_file
+from devstack import private_file
 from devstack.service_bus.certificate import context_for
 
 CERTIFICATE, KEY = "certificate.pem", "certificate-key.pem"
