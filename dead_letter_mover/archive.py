@@ -7,6 +7,7 @@ owner only.
 import base64
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -75,9 +76,13 @@ class NoArchive:
 
 @contextmanager
 def open_archive(path: Path, place: str, now: Callable[[], datetime]) -> Iterator[JsonLines]:
-    """Open a file, new or not; raise OSError where that is refused."""
+    """Open a file, new or not; raise ArchiveError where it is none, OSError where it is refused."""
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, _MODE)
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            msg = f"{path} is no file; name one that keeps what is written to it"
+            raise ArchiveError(msg)
+        os.fchmod(descriptor, _MODE)
         _end_torn_line(descriptor)
         _keep_name(path)
         yield JsonLines(path, descriptor, place, now)

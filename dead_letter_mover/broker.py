@@ -1,7 +1,8 @@
 """The broker, through the Service Bus SDK.
 
 Messages are read and sent as they are encoded, which the SDK offers no way for: this module uses
-private names of its batch. `azure-servicebus` is pinned and a contract test holds the behaviour.
+private names of its batch and of its receiver. `azure-servicebus` is pinned and a contract test
+holds the behaviour.
 """
 
 import uuid
@@ -12,15 +13,18 @@ from functools import cached_property
 from itertools import batched
 from typing import TYPE_CHECKING
 
-from azure.servicebus import ServiceBusMessageBatch, ServiceBusReceivedMessage, ServiceBusSubQueue
+from azure.servicebus import ServiceBusMessageBatch, ServiceBusSubQueue
+from azure.servicebus._pyamqp import receiver
+from azure.servicebus._pyamqp.message import Message
 from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
 
 from dead_letter_mover.letters import Letter
 from dead_letter_mover.mover import Locked
-from delivery.errors import RejectedError
+from delivery.errors import ConfigurationError, RejectedError
 from services.amqp_properties import sequence_number
-from services.azure_access import service_bus_client
+from services.azure_access import SERVICE_BUS, service_bus_client
 from services.management_node import ManagementNode
+from services.time_limit import within
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusClient, ServiceBusReceiver, ServiceBusSender
@@ -32,6 +36,12 @@ _PATIENCE = timedelta(seconds=5)
 
 #: The SDK has no timeout of its own for a broker that is silent.
 _SEND_TIMEOUT_SECONDS = 60
+
+#: The name by which the SDK finds the sequence number.
+_NUMBER = b"x-opt-sequence-number"
+
+#: How long to wait for a broker that takes a connection and says nothing.
+_CONNECT_LIMIT = timedelta(seconds=60)
 
 #: What a message in a batch costs beyond its own bytes, up to 255 of them and beyond.
 _SHORT, _SHORT_COST, _COST = 256, 5, 8
@@ -66,17 +76,19 @@ class ServiceBusBroker:
 
     def letters(self) -> Iterator[Letter]:
         """Yield every message, whatever its state; holds one page at a time."""
-        following = 1
-        while page := self._node.peek_page(following, _PAGE):
+        # The first request connects, for which the SDK knows no end.
+        page = within(_CONNECT_LIMIT, "connect", lambda: self._node.peek_page(1, _PAGE))
+        while page:
             letters = [Letter.of(encoded) for encoded in page]
             yield from letters
-            following = letters[-1].sequence_number + 1
+            page = self._node.peek_page(letters[-1].sequence_number + 1, _PAGE)
 
     def receive(self, most: int) -> list[Locked]:
         """Lock messages; empty where none came in time."""
-        received = self._receiver.receive_messages(most, max_wait_time=self._patience)
+        with _anything_received():
+            received = self._receiver.receive_messages(most, max_wait_time=self._patience)
         return [
-            Locked(message.sequence_number or 0, uuid.UUID(str(message.lock_token)), message)
+            Locked(message.sequence_number or 0, uuid.UUID(str(message.lock_token)))
             for message in received
         ]
 
@@ -103,22 +115,25 @@ class ServiceBusBroker:
         for batch in _batches(sender, messages):
             sender.send_messages(batch, timeout=_SEND_TIMEOUT_SECONDS)
 
-    def complete(self, messages: Sequence[Locked]) -> None:
-        """Remove messages; one whose lock ran out stays, which is no error.
+    def complete(self, messages: Sequence[Locked]) -> list[Locked]:
+        """Remove messages; return those whose lock ran out, and which stay.
 
-        Many in one request; where the broker refuses that, one by one over their own link.
+        Many in one request; where the broker refuses that, one by one.
         """
+        late: list[Locked] = []
         for some in batched(messages, _TOKENS_AT_ONCE, strict=False):
             try:
                 self._node.complete([message.lock_token for message in some])
             except ServiceBusError:
-                self._complete_each(some)
+                late += [message for message in some if not self._is_completed(message)]
+        return late
 
-    def _complete_each(self, messages: Sequence[Locked]) -> None:
-        for message in messages:
-            if isinstance(message.handle, ServiceBusReceivedMessage):
-                with suppress(MessageLockLostError):
-                    self._receiver.complete_message(message.handle)
+    def _is_completed(self, message: Locked) -> bool:
+        try:
+            self._node.complete([message.lock_token])
+        except MessageLockLostError:
+            return False
+        return True
 
     def give_back(self, lock_tokens: Sequence[uuid.UUID]) -> None:
         """Unlock messages; never raises, as locks end by themselves."""
@@ -138,8 +153,35 @@ def open_broker(
     environ: Mapping[str, str], queue: str, *, dead_letters: bool
 ) -> Iterator[ServiceBusBroker]:
     """Connect by the setting SYNC_SERVICE_BUS, as the app does."""
-    with service_bus_client(environ) as client:
+    try:
+        client = service_bus_client(environ)
+    except ValueError as error:
+        msg = f"the setting {SERVICE_BUS} is no connection string: {error}"
+        raise ConfigurationError(msg) from error
+    with client:
         yield ServiceBusBroker(client, queue, dead_letters=dead_letters)
+
+
+@contextmanager
+def _anything_received() -> Iterator[None]:
+    """Let the SDK receive messages that it cannot decode: of a char, for one, it makes an error.
+
+    It would fail for all messages then, and again at every attempt. Nothing but the annotations is
+    taken from what is received; the rest comes from `encoded`.
+    """
+    known = receiver.decode_payload  # type: ignore[attr-defined] # as said above
+
+    def decode(buffer: memoryview) -> Message:
+        try:
+            return known(buffer)
+        except Exception:  # noqa: BLE001 - whatever it stumbles over, the message is locked
+            return Message(message_annotations={_NUMBER: sequence_number(bytes(buffer))})
+
+    receiver.decode_payload = decode  # type: ignore[attr-defined] # as said above
+    try:
+        yield
+    finally:
+        receiver.decode_payload = known  # type: ignore[attr-defined] # as said above
 
 
 def _batches(

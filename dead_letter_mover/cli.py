@@ -1,8 +1,7 @@
 """The command line."""
 
+import math
 import os
-import signal
-import sqlite3
 import threading
 import time
 from collections import Counter
@@ -10,20 +9,20 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import Protocol
 
 import click
 
-from dead_letter_mover.archive import ArchiveError, NoArchive, open_archive
+from dead_letter_mover.archive import NoArchive, open_archive
+from dead_letter_mover.failures import sentences
 from dead_letter_mover.letters import Letter
 from dead_letter_mover.mover import Archive, Broker, Done, Mover
 from dead_letter_mover.pace import Pace
 from dead_letter_mover.plan import Fate, Plan
 from dead_letter_mover.progress import progress
-from dead_letter_mover.report import ForMachines, ForPeople, Report, printable
+from dead_letter_mover.report import ForMachines, ForPeople, Report, Sums
 from dead_letter_mover.rules import Action, Rules, read_rules
-from delivery.errors import DeliveryError
+from dead_letter_mover.signals import interruptible, stopping
 from models.queues import ALL_QUEUES
 
 
@@ -37,7 +36,7 @@ class Queue(Broker, Protocol):
 #: Opens a queue, or its dead-letter queue.
 OpenQueue = Callable[[str, bool], AbstractContextManager[Queue]]
 
-_DONE, _FAILED, _LEFT, _STOPPED = 0, 1, 3, 130
+_DONE, _LEFT, _STOPPED = 0, 3, 130
 
 
 def _open_queue(queue: str, dead_letters: bool) -> AbstractContextManager[Queue]:  # noqa: FBT001 - a port of one method
@@ -78,7 +77,7 @@ Exit codes:
 @click.option("--limit", type=click.IntRange(min=1), help="Do it to so many messages at most.")
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True, max=100_000),
+    type=click.FloatRange(min=0.01, max=100_000),
     help="So many messages a second at most.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document a line to stdout.")
@@ -113,13 +112,11 @@ def main(  # noqa: PLR0913 - one for each option
       python -m dead_letter_mover sbqnormal --dead-letter --rules rules.yaml --apply \\
         --archive removed.jsonl
     """  # noqa: D301 - \b is click's mark for lines that stay as they are
-    if apply and rules_file is None:
-        msg = "--apply needs --rules FILE: what matches no rule stays where it is"
-        raise click.UsageError(msg)
+    _check(apply, rules_file, archive_file, rate)
     place = f"{queue}/$deadletterqueue" if dead_letter else queue
     report: Report = ForMachines(place, _now) if as_json else ForPeople(_now)
     open_: OpenQueue = context.obj or _open_queue
-    with _sentences(place), ExitStack() as stack:
+    with _stopped_by_signals(context), sentences(place), ExitStack() as stack:
         rules = read_rules(rules_file) if rules_file else None
         if apply and archive_file is None and _skips(rules):
             msg = "a rule says Skip: name a file with --archive, to which its messages are written"
@@ -140,6 +137,34 @@ def main(  # noqa: PLR0913 - one for each option
             raise click.UsageError(msg)
         mover = Mover(place, plan, broker, archive)
         context.exit(_move(mover, plan, report, limit, rate))
+
+
+@contextmanager
+def _stopped_by_signals(context: click.Context) -> Iterator[None]:
+    try:
+        with interruptible():
+            yield
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)
+        context.exit(_STOPPED)
+
+
+def _check(
+    apply: bool,  # noqa: FBT001 - as the option
+    rules_file: Path | None,
+    archive_file: Path | None,
+    rate: float | None,
+) -> None:
+    """Refuse what makes no sense together."""
+    if apply and rules_file is None:
+        msg = "--apply needs --rules FILE: what matches no rule stays where it is"
+        raise click.UsageError(msg)
+    if rules_file and archive_file and archive_file.exists() and archive_file.samefile(rules_file):
+        msg = "--archive names the rules file, which would be written to"
+        raise click.UsageError(msg)
+    if rate is not None and not math.isfinite(rate):
+        msg = "--rate is a number of messages a second"
+        raise click.UsageError(msg)
 
 
 def _skips(rules: Rules | None) -> bool:
@@ -168,71 +193,32 @@ def _move(mover: Mover, plan: Plan, report: Report, limit: int | None, rate: flo
     pace = Pace(rate, time.monotonic, stop.wait)
     counts: Counter[Done] = Counter()
     most = plan.left() if limit is None else min(limit, plan.left())
+    gone, not_handed_out = 0, 0
     try:
         with (
-            _stopping(stop),
+            stopping(stop),
             progress("moving", most) as shown,
             # So that locks are given back while there still is a connection.
             closing(mover.run(most, pace.at_once, stop.is_set)) as batches,
         ):
             for batch in batches:
+                counts.update(moved.done for moved in batch)
                 for moved in batch:
                     shown.say(report.moved(moved))
-                counts.update(moved.done for moved in batch)
                 shown.advance(len(batch))
                 pace.after(len(batch))
+        if counts.total() < most and not stop.is_set():
+            gone, not_handed_out = mover.unreached()
     finally:
-        click.echo(report.summary(counts, plan.left()), err=isinstance(report, ForPeople))
+        sums = Sums(
+            counts,
+            plan.left(),
+            gone,
+            not_handed_out,
+            stray=plan.count(Fate.STRAY),
+            unremoved=mover.unremoved,
+        )
+        click.echo(report.summary(sums), err=isinstance(report, ForPeople))
     if stop.is_set():
         return _STOPPED
-    short = counts[Done.LEFT] or counts.total() < most or plan.count(Fate.STRAY)
-    return _LEFT if short else _DONE
-
-
-@contextmanager
-def _stopping(stop: threading.Event) -> Iterator[None]:
-    """End after the batch at hand at the first Ctrl-C or SIGTERM, at once at the second."""
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def note(_number: int, _frame: FrameType | None) -> None:
-        restore()
-        stop.set()
-
-    for number in numbers:
-        signal.signal(number, note)
-    try:
-        yield
-    finally:
-        restore()
-
-
-@contextmanager
-def _sentences(place: str) -> Iterator[None]:
-    """Turn what goes wrong into one sentence."""
-    try:
-        yield
-    except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
-        raise
-    except (ArchiveError, DeliveryError) as error:
-        raise click.ClickException(printable(*str(error).splitlines())) from error
-    except sqlite3.Error as error:
-        msg = f"the temporary folder cannot hold what lies in {place}: {error}; make room"
-        raise click.ClickException(msg) from error
-    except OSError as error:
-        if error.filename is None:
-            raise click.ClickException(_broker_failed(place, error)) from error
-        msg = f"{error.filename}: {error.strerror}; check the path and its permissions"
-        raise click.ClickException(msg) from error
-    except Exception as error:
-        raise click.ClickException(_broker_failed(place, error)) from error
-
-
-def _broker_failed(place: str, error: Exception) -> str:
-    # The SDK's texts are long and of many kinds; the first line names the reason.
-    reason = (str(error).partition("\n")[0] or type(error).__name__)[:300]
-    return f"{place}: the broker failed: {printable(reason)}; nothing is lost, start again"
+    return _LEFT if sums.is_short else _DONE

@@ -11,6 +11,11 @@ UNRECORDED = "(no recorded error)"
 MOST_REASONS = 1_000
 OTHER = "(other errors)"
 
+UNREADABLE = "(not encoded as AMQP says)"
+
+#: A reason is cut to so many characters.
+_LONGEST = 300
+
 #: What differs from record to record, and what stands for it. In this order: a GUID has numbers.
 _DIFFERING = (
     (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.IGNORECASE), "<guid>"),
@@ -24,19 +29,24 @@ def normalised(error: str) -> str:
     line = error.strip().partition("\n")[0]
     for differing, stands_for in _DIFFERING:
         line = differing.sub(stands_for, line)
-    return line or UNRECORDED
+    return (line if len(line) <= _LONGEST else line[:_LONGEST] + "…") or UNRECORDED
 
 
 class Reasons:
-    """The reasons that a queue has shown so far."""
+    """The reasons that a queue has shown so far, by number."""
 
     def __init__(self) -> None:
-        self._seen: set[str] = set()
+        self._numbers: dict[str, int] = {}
 
-    def of(self, letter: Letter) -> str:
-        """Return why the message is here."""
+    def of(self, letter: Letter) -> int:
+        """Return the number of why the message is here."""
         reason = UNRECORDED if letter.error is None else normalised(letter.error)
-        if reason not in self._seen and len(self._seen) >= MOST_REASONS:
-            return OTHER
-        self._seen.add(reason)
-        return reason
+        if not letter.is_readable:
+            reason = UNREADABLE
+        if reason not in self._numbers and len(self._numbers) >= MOST_REASONS:
+            reason = OTHER
+        return self._numbers.setdefault(reason, len(self._numbers))
+
+    def text(self, number: int) -> str:
+        """Return the words."""
+        return list(self._numbers)[number]

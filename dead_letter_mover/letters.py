@@ -26,6 +26,8 @@ from services.amqp_sections import (
 )
 
 _SEQUENCE_NUMBER, _ENQUEUED = "x-opt-sequence-number", "x-opt-enqueued-time"
+#: 0 is active, 1 deferred, 2 scheduled.
+_STATE = "x-opt-message-state"
 
 #: Where the reason stands, the most telling place first: a dead letter of the broker's own making
 #: has its words only.
@@ -37,7 +39,8 @@ class Letter:
     """One message.
 
     `error` is None where nobody wrote down why it is here, `enqueued` milliseconds since 1970,
-    `body` empty where the message holds no bytes but an AMQP value.
+    `body` empty where the message holds no bytes but an AMQP value. One that `is_waiting` is
+    scheduled or deferred: the broker hands it out to nobody now.
     """
 
     sequence_number: int
@@ -49,25 +52,29 @@ class Letter:
     original_queue: str | None = None
     enqueued: int | None = None
     body: bytes = b""
+    is_waiting: bool = False
+    is_readable: bool = True
 
     @classmethod
     def of(cls, encoded: bytes) -> Self:
         """Read a message as the broker's `$management` node shows it.
 
-        Raise UnreadableError where the bytes are no message of a broker.
+        Raise UnreadableError where the bytes tell no sequence number.
         """
-        maps: dict[int, dict[str, bytes]] = {}
-        message_id, body = "", b""
-        for code, _, value in sections(encoded):
-            match code:
-                case _ if code in (ANNOTATIONS, APPLICATION_PROPERTIES):
-                    maps[code] = _by_name(value)
-                case _ if code == PROPERTIES:
+        annotations, properties, message_id, body = {}, {}, "", b""
+        is_readable = True
+        try:
+            for code, _, value in sections(encoded):
+                if code == ANNOTATIONS:
+                    annotations = _by_name(value)
+                elif code == APPLICATION_PROPERTIES:
+                    properties = _by_name(value)
+                elif code == PROPERTIES:
                     message_id = _shown(fields(value)[:1])
-                case _ if code == DATA:
+                elif code == DATA:
                     body += content(value)
-        annotations = maps.get(ANNOTATIONS, {})
-        properties = maps.get(APPLICATION_PROPERTIES, {})
+        except UnreadableError:
+            is_readable = False
         number = _whole(annotations.get(_SEQUENCE_NUMBER))
         if number is None:
             msg = "a message without a sequence number"
@@ -77,12 +84,14 @@ class Letter:
             number,
             encoded,
             message_id,
-            next((reason for reason in reasons if reason is not None), None),
+            next((reason for reason in reasons if reason and not reason.isspace()), None),
             _text(properties.get(JOB_NAME)) or "",
             _text(properties.get(SOURCE_KEY)) or "",
             _text(properties.get(ORIGINAL_QUEUE)),
             _whole(annotations.get(_ENQUEUED)),
             body,
+            bool(_whole(annotations.get(_STATE))),
+            is_readable,
         )
 
 

@@ -1,9 +1,10 @@
 """What the first pass finds and the second pass does, in a temporary database.
 
-A row of some hundred bytes a message, and SQLite keeps no more than a few megabytes of them in
+A row of some two hundred bytes a message, and SQLite keeps no more than a few megabytes of them in
 memory, however long the queue is.
 """
 
+import hashlib
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
@@ -26,29 +27,37 @@ CREATE TABLE letter (
     sequence_number INTEGER PRIMARY KEY,
     fate            TEXT NOT NULL,
     target          TEXT,
-    reason          TEXT NOT NULL,
+    reason          INTEGER NOT NULL,
     job             TEXT NOT NULL,
     enqueued        INTEGER,
     record          BLOB,
     version         TEXT,
-    message_id      TEXT NOT NULL,
+    body            BLOB,
     done            INTEGER NOT NULL DEFAULT 0
 );
 """
 
-#: A newer change of the record goes back, or the same message later in the queue.
-_SUPERSEDE = """
-CREATE INDEX by_record ON letter (record, version, message_id, sequence_number)
-    WHERE record IS NOT NULL;
-UPDATE letter AS older SET fate = 'Supersede', target = NULL
-WHERE record IS NOT NULL AND (
-    EXISTS (SELECT 1 FROM letter AS newer
-            WHERE newer.record = older.record AND newer.version > older.version)
-    OR EXISTS (SELECT 1 FROM letter AS same
-               WHERE same.record = older.record AND same.version = older.version
-               AND same.message_id = older.message_id
-               AND same.sequence_number > older.sequence_number));
+#: Whether another message stands for `letter`: a newer change of the record, or the same one again
+#: later in the queue. Two questions, because each of them finds its answer in the index at once.
+_REPLACED_BY = """(
+    EXISTS (SELECT 1 FROM letter AS other
+            WHERE other.record = letter.record AND other.version > letter.version {0})
+    OR EXISTS (SELECT 1 FROM letter AS other
+               WHERE other.record = letter.record AND other.version = letter.version
+               AND other.body = letter.body AND other.sequence_number > letter.sequence_number {0}))
 """
+_SUPERSEDE = f"""
+CREATE INDEX by_record ON letter (record, version, body, sequence_number)
+    WHERE record IS NOT NULL;
+UPDATE letter SET fate = 'Supersede', target = NULL
+WHERE record IS NOT NULL AND {_REPLACED_BY.format("")};
+"""  # noqa: S608 - our own words
+_REPLACED = f"""
+SELECT sequence_number FROM letter
+WHERE fate = 'Supersede' AND NOT done
+AND {_REPLACED_BY.format("AND other.fate = 'Resubmit' AND other.done")}
+ORDER BY 1
+"""  # noqa: S608 - as above
 
 
 class Fate(StrEnum):
@@ -58,7 +67,7 @@ class Fate(StrEnum):
     SKIP = "Skip"
     #: A rule would resubmit it, and a newer change of its record goes back in its place.
     SUPERSEDE = "Supersede"
-    #: No rule wants it away.
+    #: No rule wants it away, or the broker hands it out to nobody now.
     NONE = "None"
     #: A rule would resubmit it, and nobody knows where to.
     STRAY = "Stray"
@@ -128,11 +137,11 @@ class Plan:
 
     def groups(self) -> list[Group]:
         """Return reasons and fates, the largest group first."""
-        groups: dict[tuple[str, str], Group] = {}
+        groups: dict[tuple[int, str], Group] = {}
         for reason, fate, job, count, oldest in self._database.execute(
             "SELECT reason, fate, job, count(*), min(enqueued) FROM letter GROUP BY 1, 2, 3"
         ):
-            group = groups.setdefault((reason, fate), Group(reason, Fate(fate)))
+            group = groups.setdefault((reason, fate), Group(self._reasons.text(reason), Fate(fate)))
             group.count += count
             group.jobs[job] += count
             moments = [moment for moment in (group.oldest, _moment(oldest)) if moment]
@@ -141,11 +150,8 @@ class Plan:
 
     def count(self, *fates: Fate) -> int:
         """Return how many messages await one of these, done or not."""
-        [(count,)] = self._database.execute(
-            f"SELECT count(*) FROM letter WHERE fate IN ({_marks(fates)})",  # noqa: S608 - question marks only
-            fates,
-        )
-        return int(count)
+        counted = "SELECT fate, count(*) FROM letter GROUP BY 1"
+        return sum(count for fate, count in self._database.execute(counted) if fate in fates)
 
     def of(self, sequence_number: int) -> Planned:
         """Return what is to be done; a message that came after the first pass stays."""
@@ -165,10 +171,24 @@ class Plan:
         """Return how many messages still wait for what was planned."""
         return self._left
 
+    def open(self) -> list[int]:
+        """Return which ones."""
+        rows = self._database.execute(
+            "SELECT sequence_number FROM letter "
+            "WHERE NOT done AND fate IN ('Resubmit', 'Skip', 'Supersede') ORDER BY 1"
+        )
+        return [number for (number,) in rows]
+
+    def replaced(self) -> list[int]:
+        """Return which superseded messages something newer has gone back for."""
+        return [number for (number,) in self._database.execute(_REPLACED)]
+
     def _row(self, letter: Letter) -> tuple[object, ...]:
         fate, target = self._fate(letter)
-        known = version(letter.body) if fate is Fate.RESUBMIT else None
-        record, newness = known or (None, None)
+        record, newness, body = None, None, None
+        if fate is Fate.RESUBMIT and (known := version(letter.body)):
+            record, newness = known
+            body = hashlib.sha256(letter.body).digest()
         return (
             letter.sequence_number,
             fate,
@@ -178,11 +198,13 @@ class Plan:
             letter.enqueued,
             record,
             newness,
-            letter.message_id,
+            body,
         )
 
     def _fate(self, letter: Letter) -> tuple[Fate, str | None]:
-        match self._rules.action_for(letter) if self._rules else Action.NONE:
+        if letter.is_waiting or not letter.is_readable or self._rules is None:
+            return Fate.NONE, None
+        match self._rules.action_for(letter):
             case Action.NONE:
                 return Fate.NONE, None
             case Action.SKIP:
@@ -205,10 +227,6 @@ def _way_back(letter: Letter, queue: str) -> str | None:
     if origin is None:
         origin = queue if queue in _PROCESSING else _ORIGINS.get(queue)
     return origin if origin in _PROCESSING else None
-
-
-def _marks(values: tuple[object, ...]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def _moment(milliseconds: int | None) -> datetime | None:

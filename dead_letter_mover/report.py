@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -18,6 +19,29 @@ _WORDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """How a run went; what it is about besides what was done is in messages, too.
+
+    `remaining` still await what was planned. Of these, some were taken by somebody else and are
+    `gone`, or were `not_handed_out`. `stray` ones have no way back; `unremoved` ones went, and are
+    in their queue as well, because their locks had run out.
+    """
+
+    done: Mapping[Done, int]
+    remaining: int
+    gone: int = 0
+    not_handed_out: int = 0
+    stray: int = 0
+    unremoved: int = 0
+
+    @property
+    def is_short(self) -> bool:
+        """Tell whether something is left that a rule wanted away."""
+        left = self.done.get(Done.LEFT, 0)
+        return bool(left or self.not_handed_out or self.stray or self.unremoved)
+
+
 class Report(Protocol):
     """Turns what happens into lines of text."""
 
@@ -27,8 +51,8 @@ class Report(Protocol):
     def moved(self, moved: Moved) -> str:
         """Return the audit line of one message."""
 
-    def summary(self, counts: Mapping[Done, int], remaining: int) -> str:
-        """Return the last line; `remaining` messages still await what was planned."""
+    def summary(self, sums: Sums) -> str:
+        """Return the line with the sums."""
 
 
 class ForPeople:
@@ -57,10 +81,17 @@ class ForPeople:
             f"{letter.sequence_number}  {letter.message_id}{where}{why}"
         )
 
-    def summary(self, counts: Mapping[Done, int], remaining: int) -> str:
-        """Return the last line."""
-        what = ", ".join(f"{counts.get(done, 0)} {done}" for done in Done)
-        return f"{what}; {remaining} still to do"
+    def summary(self, sums: Sums) -> str:
+        """Return the line with the sums."""
+        what = ", ".join(f"{sums.done.get(done, 0)} {done}" for done in Done)
+        asides = {
+            "gone meanwhile, by somebody else's hand": sums.gone,
+            "not handed out: somebody else holds them": sums.not_handed_out,
+            "without a way back": sums.stray,
+            "went, and are still here, because their locks ran out": sums.unremoved,
+        }
+        more = "".join(f"; {count} {words}" for words, count in asides.items() if count)
+        return f"{what}; {sums.remaining} still to do{more}"
 
 
 class ForMachines:
@@ -98,13 +129,17 @@ class ForMachines:
             reason=moved.why,
         )
 
-    def summary(self, counts: Mapping[Done, int], remaining: int) -> str:
+    def summary(self, sums: Sums) -> str:
         """Return the last document."""
         return _line(
             kind="summary",
             queue=self._place,
-            remaining=remaining,
-            **{done.value: counts.get(done, 0) for done in Done},
+            remaining=sums.remaining,
+            gone=sums.gone,
+            notHandedOut=sums.not_handed_out,
+            stray=sums.stray,
+            unremoved=sums.unremoved,
+            **{done.value: sums.done.get(done, 0) for done in Done},
         )
 
 

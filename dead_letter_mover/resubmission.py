@@ -31,7 +31,8 @@ from services.amqp_sections import (
 _MESSAGE_ID, _ABSOLUTE_EXPIRY, _CREATION = 0, 8, 9
 _NULL = bytes((NULL,))
 
-_LEFT_OUT = {name.encode() for name in (*ERROR_PROPERTIES, PREVIOUS_MESSAGE_ID)}
+_LEFT_OUT = {name.encode() for name in ERROR_PROPERTIES}
+_PREVIOUS = PREVIOUS_MESSAGE_ID.encode()
 
 #: The one annotation that a sender chooses; the others are the broker's, about the message as it
 #: was.
@@ -68,6 +69,7 @@ def resubmitted(encoded: bytes, message_id: str) -> bytes:
         elif code in _BODY:
             body += whole
     if properties[_MESSAGE_ID] != _NULL:
+        application = [pair for pair in application if _name(pair[0]) != _PREVIOUS]
         application.append((string(PREVIOUS_MESSAGE_ID), properties[_MESSAGE_ID]))
     return b"".join(
         (

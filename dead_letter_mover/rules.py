@@ -1,11 +1,12 @@
 """The rules file: what becomes of a message, by its error."""
 
 import re
+import warnings
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from dead_letter_mover.letters import Letter
 from models.document import Document, Name
@@ -22,10 +23,22 @@ class Action(StrEnum):
     SKIP = "Skip"
 
 
+def _compiled(text: object) -> re.Pattern[str]:
+    if not isinstance(text, str):
+        msg = "write a text in quotes"
+        raise ValueError(msg)  # noqa: TRY004 - pydantic wants this one
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return re.compile(text)
+    except (re.PatternError, RecursionError, OverflowError) as error:
+        msg = f"this is no regular expression: {error}"
+        raise ValueError(msg) from None
+
+
 class Rule(Document):
     """Matches by a regular expression that is found in the error, or where no error is recorded."""
 
-    pattern: re.Pattern[str] | None = None
+    pattern: Annotated[re.Pattern[str], BeforeValidator(_compiled)] | None = None
     unrecorded: Literal[True] | None = None
     job: Name | None = None
     action: Action

@@ -13,7 +13,8 @@ ANNOTATIONS, PROPERTIES, APPLICATION_PROPERTIES = 0x72, 0x73, 0x74
 DATA, SEQUENCE, VALUE, FOOTER = 0x75, 0x76, 0x77, 0x78
 
 DESCRIBED, NULL = 0x00, 0x40
-_SMALL_LONG, _LONG, _TIMESTAMP = 0x55, 0x81, 0x83
+#: int, long and timestamp, in their short and long forms.
+_WHOLE = (0x54, 0x71, 0x55, 0x81, 0x83)
 STRING8, STRING32 = 0xA1, 0xB1
 _TEXTS = {STRING8, STRING32, 0xA3, 0xB3}
 
@@ -94,8 +95,8 @@ def content(raw: bytes) -> bytes:
 
 
 def whole(raw: bytes) -> int | None:
-    """Return what an encoded long or timestamp says; None where it is neither."""
-    if raw[0] not in (_SMALL_LONG, _LONG, _TIMESTAMP):
+    """Return what an encoded int, long or timestamp says; None where it is none of them."""
+    if raw[0] not in _WHOLE:
         return None
     return int.from_bytes(raw[1:], signed=True)
 

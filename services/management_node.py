@@ -32,7 +32,7 @@ _NO_CONTENT = 204
 class ManagementNode:
     """Sends requests. Belongs to one thread; a dead-letter queue is named `QUEUE/$deadletterqueue`.
 
-    `client` must have been made with `retry_total=0`: who calls decides about a second attempt.
+    How often a request is tried is `retry_total` of the client.
     Every method raises `azure.servicebus.exceptions.ServiceBusError`, of which
     `MessageLockLostError` says that the lock is gone.
     """

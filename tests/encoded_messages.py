@@ -89,7 +89,7 @@ class MemoryBroker:
     def receive(self, most: int) -> list[Locked]:
         free = [number for number in sorted(self.waiting) if number not in self.locks][:most]
         self.locks |= {number: uuid.uuid4() for number in free}
-        return [Locked(number, self.locks[number], None) for number in free]
+        return [Locked(number, self.locks[number]) for number in free]
 
     def encoded(self, sequence_numbers: Sequence[int]) -> dict[int, bytes]:
         return {n: self.waiting[n] for n in sequence_numbers if n in self.waiting}
@@ -101,11 +101,15 @@ class MemoryBroker:
             raise RejectedError(msg)
         self.sent += [(queue, message) for message in messages]
 
-    def complete(self, messages: Sequence[Locked]) -> None:
+    def complete(self, messages: Sequence[Locked]) -> list[Locked]:
+        late = []
         for message in messages:
             if self.locks.get(message.sequence_number) == message.lock_token:
                 del self.locks[message.sequence_number], self.waiting[message.sequence_number]
+            else:
+                late.append(message)
         self.after_completing()
+        return late
 
     def give_back(self, lock_tokens: Sequence[uuid.UUID]) -> None:
         self.locks = {n: token for n, token in self.locks.items() if token not in lock_tokens}

@@ -14,6 +14,13 @@ from dead_letter_mover.cli import Queue
 from dead_letter_mover.mover import Locked
 from delivery.errors import RejectedError
 from devstack.stack import emulator, run_folder
+from services.amqp_sections import (
+    APPLICATION_PROPERTIES,
+    map_section,
+    pairs,
+    sections,
+    string,
+)
 from services.azure_access import service_bus_client
 from tests.builders import a_queues_file
 from tests.encoded_messages import MemoryBroker, an_encoded, decoded
@@ -69,7 +76,7 @@ class BrokerContract:
 
     def test_what_is_completed_is_gone(self, scene: Scene) -> None:
         scene.fill(3)
-        scene.broker.complete(scene.broker.receive(2))
+        assert scene.broker.complete(scene.broker.receive(2)) == []
         assert [letter.body for letter in scene.broker.letters()] == [b"3"]
 
     def test_what_is_completed_too_late_stays_and_its_neighbours_go(self, scene: Scene) -> None:
@@ -77,7 +84,7 @@ class BrokerContract:
         late = scene.broker.receive(1)
         scene.let_locks_expire()
         in_time = scene.broker.receive(2)[1:]
-        scene.broker.complete([*late, *in_time])
+        assert scene.broker.complete([*late, *in_time]) == late
         assert [letter.body for letter in scene.broker.letters()] == [b"1"]
 
     def test_a_lock_can_be_renewed_and_a_lost_one_is_no_error(self, scene: Scene) -> None:
@@ -109,6 +116,14 @@ class BrokerContract:
     def test_an_empty_queue_gives_nothing(self, scene: Scene) -> None:
         assert list(scene.broker.letters()) == []
         assert scene.broker.encoded([1]) == {}
+
+
+def _with_a_char(encoded: bytes) -> bytes:
+    [found] = [part for part in sections(encoded) if part.code == APPLICATION_PROPERTIES]
+    letter = (string("char"), b"\x73\x00\x00\x00A")
+    return encoded.replace(
+        found.whole, map_section(APPLICATION_PROPERTIES, [*pairs(found.value), letter])
+    )
 
 
 def numbers(locked: list[Locked]) -> set[int]:
@@ -152,6 +167,10 @@ class EmulatorScene:
             with self._client.get_queue_receiver(QUEUE, socket_timeout=0.05) as receiver:
                 for message in receiver.receive_messages(count, max_wait_time=5):
                     receiver.dead_letter_message(message, "why", "words")
+
+    def put(self, encoded: bytes) -> None:
+        """Put a message into the queue as it is."""
+        self.broker.send(QUEUE, [encoded])
 
     def arrived(self) -> list[bytes]:
         with self._client.get_queue_receiver(TARGET, socket_timeout=0.05) as receiver:
@@ -205,6 +224,15 @@ class TestServiceBusBroker(BrokerContract):
         shown = [letter.sequence_number for letter in scene.broker.letters()]
         assert len(shown) == 600
         assert list(scene.broker.encoded(shown)) == shown
+
+    def test_a_message_that_the_sdk_cannot_decode_is_handed_out_like_any_other(
+        self, scene: Scene, queue: EmulatorScene
+    ) -> None:
+        """A char, as .NET writes it: for the SDK's receiver it is an error of all messages."""
+        scene.fill(1)
+        queue.put(_with_a_char(an_encoded(body=b"2")))
+        assert len(scene.broker.receive(2)) == 2
+        assert [letter.body for letter in scene.broker.letters()] == [b"1", b"2"]
 
     def test_what_does_not_fit_into_one_batch_goes_in_several(self, scene: Scene) -> None:
         bodies = [bytes([number]) * 100_000 for number in range(6)]

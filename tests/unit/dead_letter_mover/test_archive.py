@@ -2,6 +2,8 @@
 
 import base64
 import json
+import os
+import resource
 import stat
 from pathlib import Path
 
@@ -56,11 +58,34 @@ def test_a_second_run_appends_also_behind_a_torn_line(tmp_path: Path) -> None:
     assert json.loads(lines[0]) == json.loads(lines[2])
 
 
-@pytest.mark.parametrize("path", ["/dev/full", "/dev/null"])
-def test_what_cannot_be_kept_is_refused_with_a_remedy(path: str) -> None:
-    """The one has no room, the other forgets."""
-    with pytest.raises(ArchiveError, match=f"{path}: .*nothing of this batch was removed"):
-        write(Path(path), REMOVED)
+def test_a_disk_without_room_is_told_with_a_remedy(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with open_archive(path, "sbqlow", lambda: NOW) as archive:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+        try:
+            with pytest.raises(
+                ArchiveError, match=r"a\.jsonl: .*nothing of this batch was removed"
+            ):
+                archive.write([REMOVED])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_what_is_no_file_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """A device forgets, a pipe fills up, and nobody would notice."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/null")):
+        with pytest.raises(ArchiveError, match=f"{path} is no file"):
+            write(path, REMOVED)
+
+
+def test_a_file_that_others_could_read_is_for_its_owner_only_from_now_on(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.touch(mode=0o644)
+    write(path, REMOVED)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_folder_that_is_missing_is_an_error_with_its_name(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from azure.servicebus.exceptions import ServiceBusConnectionError
 from click.testing import CliRunner, Result
 
 from dead_letter_mover.cli import main
+from dead_letter_mover.mover import Locked
 from delivery.errors import ConfigurationError
 from devstack.processes import ROOT
 from tests.encoded_messages import MemoryBroker, a_body, an_encoded
@@ -159,7 +161,12 @@ def test_messages_that_could_not_be_moved_are_an_exit_status_of_their_own(
     [
         (ConfigurationError("the app setting SYNC_SERVICE_BUS is missing"), "is missing"),
         (ServiceBusConnectionError(message="no way\nand more"), "the broker failed: no way;"),
-        (OSError("gone"), "the broker failed: gone;"),
+        (ServiceBusConnectionError(message="no way"), "the key in SYNC_SERVICE_BUS"),
+        (ConnectionResetError("gone"), "the broker failed: gone;"),
+        (TimeoutError(), "the broker failed: TimeoutError;"),
+        (OSError(28, "No space left on device"), "the output could not be written: [Errno 28]"),
+        (sqlite3.OperationalError("database or disk is full"), "temporary folder cannot hold"),
+        (KeyError("x\x1b"), "KeyError: 'x\\x1b'; nothing is lost"),
     ],
 )
 def test_a_failure_is_one_sentence(error: Exception, text: str) -> None:
@@ -185,7 +192,7 @@ def test_a_failure_in_the_middle_says_what_was_done(rules: str) -> None:
     assert broker.locks == {}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_after_the_batch_at_hand(number: signal.Signals, rules: str) -> None:
     broker = three()
     broker.before_sending = lambda *_: os.kill(os.getpid(), number)
@@ -203,6 +210,7 @@ def test_a_signal_ends_it_after_the_batch_at_hand(number: signal.Signals, rules:
         (["sbqmiddle"], "sbqtransitivehigh"),
         (["sbqlow", "--limit", "0"], "--limit"),
         (["sbqlow", "--rate", "0"], "--rate"),
+        (["sbqlow", "--rate", "nan"], "--rate"),
         (["sbqlow", "--rules", "missing.yaml"], "missing.yaml"),
     ],
 )
@@ -210,6 +218,48 @@ def test_wrong_usage_is_told(arguments: list[str], text: str) -> None:
     result = run(three(), *arguments)
     assert result.exit_code == 2
     assert text in result.stderr
+
+
+def test_an_archive_that_is_the_rules_file_is_refused(rules: str) -> None:
+    result = run(three(), "sbqlow", "--rules", rules, "--apply", "--archive", rules)
+    assert (result.exit_code, "--archive names the rules file" in result.stderr) == (2, True)
+    assert Path(rules).read_text("utf-8").startswith("rules")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_it_looks_ends_it(number: signal.Signals) -> None:
+    broker = three()
+    broker.letters = lambda: os.kill(os.getpid(), number) or iter([])  # type: ignore[method-assign, func-returns-value]
+    result = run(broker, "sbqlow")
+    assert (result.exit_code, result.stderr) == (130, "stopped\n")
+
+
+def test_a_second_signal_ends_it_at_once(rules: str) -> None:
+    broker = three()
+
+    def twice(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    broker.before_sending = twice
+    result = run(broker, "sbqnormal", "--rules", rules, "--apply")
+    assert result.exit_code == 130
+    assert "0 resubmitted" in result.stderr
+    assert (len(broker.waiting), broker.locks) == (3, {})
+
+
+def test_what_somebody_else_took_meanwhile_is_told_and_no_failure(rules: str) -> None:
+    broker = three()
+    receive = broker.receive
+
+    def take(most: int) -> list[Locked]:
+        broker.waiting.pop(2, None)
+        return receive(most)
+
+    broker.receive = take  # type: ignore[method-assign]
+    result = run(broker, "sbqnormal", "--rules", rules, "--apply")
+    assert result.exit_code == 0
+    assert "1 gone meanwhile" in result.stderr
 
 
 def test_a_faulty_rules_file_is_told_with_its_place(tmp_path: Path) -> None:

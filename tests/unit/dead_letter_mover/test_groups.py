@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dead_letter_mover.groups import MOST_REASONS, OTHER, UNRECORDED, Reasons, normalised
+from dead_letter_mover.groups import (
+    MOST_REASONS,
+    OTHER,
+    UNREADABLE,
+    UNRECORDED,
+    Reasons,
+    normalised,
+)
 from dead_letter_mover.letters import Letter
 
 
@@ -48,12 +55,23 @@ def test_no_number_survives_and_any_text_has_a_reason(text: str) -> None:
 
 
 def test_messages_without_a_recorded_error_have_a_reason_of_their_own() -> None:
-    assert Reasons().of(a_letter(None)) == UNRECORDED
+    reasons = Reasons()
+    assert reasons.text(reasons.of(a_letter(None))) == UNRECORDED
+
+
+def test_what_cannot_be_read_has_a_reason_of_its_own() -> None:
+    reasons = Reasons()
+    unreadable = Letter(1, b"", error="refused", is_readable=False)
+    assert reasons.text(reasons.of(unreadable)) == UNREADABLE
+
+
+def test_a_long_reason_is_cut() -> None:
+    assert normalised("x" * 10_000) == "x" * 300 + "…"
 
 
 def test_the_number_of_reasons_is_bounded_and_no_message_is_left_out() -> None:
     names = ["".join(chr(97 + int(digit)) for digit in f"{n:05}") for n in range(MOST_REASONS + 50)]
     reasons = Reasons()
-    found = [reasons.of(a_letter(name)) for name in names]
+    found = [reasons.text(reasons.of(a_letter(name))) for name in names]
     assert found == names[:MOST_REASONS] + [OTHER] * 50
-    assert reasons.of(a_letter(names[0])) == names[0]
+    assert reasons.of(a_letter(names[0])) == 0

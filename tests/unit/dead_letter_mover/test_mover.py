@@ -1,5 +1,6 @@
 """The second pass, on a broker in memory: nothing is lost wherever it ends."""
 
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -107,6 +108,25 @@ def test_older_changes_are_archived_and_only_the_newest_goes_back() -> None:
     assert [item.done for item in moved] == [Done.RESUBMITTED, Done.SUPERSEDED, Done.SUPERSEDED]
     assert shelf.kept == [2, 3]
     assert len(broker.sent) == 1
+    assert (broker.waiting, broker.locks) == ({}, {})
+
+
+@pytest.mark.parametrize("obstacle", ["large", "limit", "held"])
+def test_an_older_change_stays_where_the_newest_does_not_go_back(obstacle: str) -> None:
+    """Otherwise nothing of the record would be on its way, and expiry might take the newest."""
+    note = {"note": "x" * 10_000} if obstacle == "large" else {}
+    broker = MemoryBroker.of(
+        an_encoded(1, body=a_body(tracker="2026-11-01")),
+        an_encoded(2, body=a_body("D2")),
+        an_encoded(3, body=a_body(tracker="2026-11-02", fields=note)),
+    )
+    if obstacle == "held":
+        broker.locks[3] = uuid.uuid4()
+    shelf = Shelf()
+    run(broker, shelf, limit=1 if obstacle == "limit" else 10)
+    assert shelf.kept == []
+    assert sorted(broker.waiting) == [1, 3]
+    assert broker.locks.keys() == ({3} if obstacle == "held" else set())
 
 
 def test_messages_that_come_while_it_runs_stay() -> None:
@@ -131,6 +151,16 @@ def test_the_limit_counts_what_is_done_not_what_stays() -> None:
     assert numbers(run(broker, limit=2, at_once=5)) == [2, 4]
     assert sorted(broker.waiting) == [1, 3, 5]
     assert broker.locks == {}
+
+
+def test_the_limit_does_not_count_what_could_not_be_sent() -> None:
+    """Or the same ones would use it up at every run."""
+    large = [
+        an_encoded(n, body=a_body(f"D{n}", fields={"note": "x" * 10_000})) for n in range(1, 4)
+    ]
+    broker = MemoryBroker.of(*large, an_encoded(4, body=a_body("D4")))
+    moved = run(broker, limit=1, at_once=1)
+    assert [item.done for item in moved] == [Done.LEFT] * 3 + [Done.RESUBMITTED]
 
 
 def test_a_stop_ends_after_the_batch_at_hand() -> None:
@@ -182,6 +212,37 @@ def test_a_message_whose_lock_ran_out_before_it_was_completed_is_not_sent_twice(
     assert len(broker.sent) == 6
 
 
+def test_the_last_batch_too_is_removed_when_it_comes_again() -> None:
+    """Nothing else would be left to do, and the next run would send it again."""
+    broker = MemoryBroker.of(*several(2), an_encoded(3, "skip"))
+    lose = iter([True])
+    broker.before_sending = lambda *_: broker.expire_locks() if next(lose, False) else None
+    shelf = Shelf()
+    assert len(run(broker, shelf)) == 3
+    assert (broker.waiting, len(broker.sent), shelf.kept) == ({}, 2, [3])
+
+
+def test_what_went_and_cannot_be_removed_is_counted() -> None:
+    broker = MemoryBroker.of(*several(2))
+    broker.before_sending = lambda *_: broker.locks.update(dict.fromkeys((1, 2), uuid.uuid4()))
+    with Plan("sbqlow", RULES) as plan:
+        plan.fill(broker.letters())
+        mover = Mover("sbqlow", plan, broker, Shelf())
+        list(mover.run(10, 10, lambda: False))
+        assert mover.unremoved == 2
+
+
+def test_what_was_not_handed_out_is_looked_for() -> None:
+    broker = MemoryBroker.of(*several(4))
+    broker.receive(2)
+    with Plan("sbqlow", RULES) as plan:
+        plan.fill(broker.letters())
+        mover = Mover("sbqlow", plan, broker, Shelf())
+        del broker.waiting[2]
+        list(mover.run(10, 10, lambda: False))
+        assert mover.unreached() == (1, 1)
+
+
 def test_the_locks_of_what_stays_are_renewed_on_a_long_way() -> None:
     """At a rate, or in a long queue, the locks would end, and the same messages come again."""
     broker = MemoryBroker.of(*(an_encoded(n, "stay") for n in range(1, 9)), an_encoded(9))
@@ -208,6 +269,7 @@ def test_locks_that_run_out_before_the_end_of_a_long_queue_do_not_make_it_endles
     broker.receive = late  # type: ignore[method-assign]
     assert run(broker) == []
     assert rounds == 3
+    assert broker.locks == {}
 
 
 class Killed(BaseException):
@@ -240,6 +302,7 @@ def test_wherever_it_ends_no_message_is_lost_and_a_second_run_finishes(
         run(broker, shelf, at_once=at_once)
     except Killed:
         assert _missing(errors, bodies, broker, shelf) == set()
+    broker.before_sending = broker.after_completing = shelf.before = lambda *_: None
     broker.expire_locks()
     run(broker, shelf, at_once=at_once)
     assert _missing(errors, bodies, broker, shelf) == set()

@@ -32,10 +32,12 @@ def a_letter(  # noqa: PLR0913 - a message has many parts
     job: str = "orders",
     origin: str | None = None,
     body: bytes = b"",
-    message_id: str = "",
+    is_waiting: bool = False,
+    is_readable: bool = True,
 ) -> Letter:
     moment = int((NOW + timedelta(seconds=number)).timestamp() * 1000)
-    return Letter(number, b"", message_id, error, job, "D1", origin, moment, body)
+    state = (is_waiting, is_readable)
+    return Letter(number, b"", "", error, job, "D1", origin, moment, body, *state)
 
 
 def fates(letters: Iterable[Letter], queue: str = "sbqlow") -> dict[int, Planned]:
@@ -87,6 +89,30 @@ def test_a_message_that_came_later_stays() -> None:
         assert plan.of(2) == Planned(Fate.NONE)
 
 
+def test_what_waits_or_cannot_be_read_stays_and_supersedes_nothing() -> None:
+    letters = [
+        a_letter(1, body=a_body(tracker="2026-11-01")),
+        a_letter(2, body=a_body(tracker="2026-11-02"), is_waiting=True),
+        a_letter(3, is_readable=False),
+    ]
+    assert [planned.fate for planned in fates(letters).values()] == [
+        Fate.RESUBMIT,
+        Fate.NONE,
+        Fate.NONE,
+    ]
+
+
+def test_what_is_superseded_goes_once_something_newer_has_gone_back() -> None:
+    days = ["2026-11-01", "2026-11-03", "2026-11-02"]
+    with Plan("sbqlow", RULES) as plan:
+        plan.fill(a_letter(n, body=a_body(tracker=day)) for n, day in enumerate(days, 1))
+        assert plan.replaced() == []
+        plan.note_done(2)
+        assert plan.replaced() == [1, 3]
+        plan.note_done(1)
+        assert plan.replaced() == plan.open() == [3]
+
+
 def test_what_is_done_is_remembered_and_not_waited_for() -> None:
     with Plan("sbqlow", RULES) as plan:
         plan.fill([a_letter(1), a_letter(2), a_letter(3, "never")])
@@ -115,7 +141,7 @@ def test_of_each_record_exactly_its_newest_change_goes_back(
     letters, stamps = [], {}
     for number, (key, day, error, is_active) in enumerate(changes, 1):
         body = a_body(key, f"2026-11-0{day + 1}", fields={"is_active": is_active})
-        letters.append(a_letter(number, error, body=body, message_id=body.decode()))
+        letters.append(a_letter(number, error, body=body))
         if error == "refused":
             stamps[number] = (key, day, is_active)
     newest = {key: max(s[1] for s in stamps.values() if s[0] == key) for key, *_ in stamps.values()}

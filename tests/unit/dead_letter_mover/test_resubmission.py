@@ -96,6 +96,12 @@ def test_of_an_id_only_the_last_one_is_kept() -> None:
     assert properties["PreviousMessageId"] == {"TYPE": "STRING", "VALUE": b"second"}
 
 
+def test_a_previous_id_stays_where_there_is_no_id() -> None:
+    encoded = an_encoded(message_id=None, beside={"PreviousMessageId": "first"})
+    properties = application_properties(resubmitted(encoded, "second"))
+    assert properties["PreviousMessageId"] == {"TYPE": "STRING", "VALUE": b"first"}
+
+
 def test_the_same_message_in_the_same_place_gets_the_same_id() -> None:
     letter = Letter.of(an_encoded(1))
     ids = {

@@ -48,6 +48,9 @@ def test_the_first_rule_that_matches_decides(
     ("text", "fault"),
     [
         ("rules: [{pattern: '(', action: Skip}]", "rules.0.pattern"),
+        ("rules: [{pattern: 'a{99999999999999999999}', action: Skip}]", "no regular expression"),
+        (f"rules: [{{pattern: '{'(' * 3_000}{')' * 3_000}', action: Skip}}]", "no regular expr"),
+        ("rules: [{pattern: 7, action: Skip}]", "write a text in quotes"),
         ("rules: [{pattern: a, action: Remove}]", "'Resubmit', 'None' or 'Skip'"),
         ("rules: [{pattern: a, unrecorded: true, action: Skip}]", "write either `pattern"),
         ("rules: [{action: Skip}]", "write either `pattern"),
@@ -63,6 +66,10 @@ def test_a_fault_is_named_with_file_and_place(text: str, fault: str, tmp_path: P
     with pytest.raises(ConfigurationError, match=r"rules\.yaml") as caught:
         rules(text, tmp_path)
     assert fault in str(caught.value)
+
+
+def test_a_pattern_that_python_frowns_upon_is_taken_in_silence(tmp_path: Path) -> None:
+    assert rules("rules: [{pattern: '[[a]', action: Skip}]", tmp_path).rules[0].pattern
 
 
 def test_json_is_read_too(tmp_path: Path) -> None:
