@@ -36,6 +36,8 @@ class Queue(Broker, Protocol):
 #: Opens a queue, or its dead-letter queue.
 OpenQueue = Callable[[str, bool], AbstractContextManager[Queue]]
 
+_ARCHIVED = (Fate.SKIP, Fate.SUPERSEDE)
+
 _DONE, _LEFT, _STOPPED = 0, 3, 130
 
 
@@ -125,6 +127,8 @@ def main(  # noqa: PLR0913 - one for each option
         plan = stack.enter_context(Plan(queue, rules))
         _look(plan, broker, report)
         if not apply:
+            if archive_file is None and plan.count(*_ARCHIVED):
+                click.echo("--apply will need --archive FILE for what is taken out", err=True)
             return
         archive: Archive = NoArchive()
         if archive_file:
@@ -184,7 +188,7 @@ def _look(plan: Plan, broker: Queue, report: Report) -> None:
     for group in groups:
         click.echo(report.group(group))
     total = sum(group.count for group in groups)
-    click.echo(f"{total} messages, {len(groups)} groups", err=True)
+    click.echo(f"messages: {total}, groups: {len(groups)}", err=True)
 
 
 def _move(mover: Mover, plan: Plan, report: Report, limit: int | None, rate: float | None) -> int:

@@ -29,14 +29,15 @@ def normalised(error: str) -> str:
     line = error.strip().partition("\n")[0]
     for differing, stands_for in _DIFFERING:
         line = differing.sub(stands_for, line)
-    return (line if len(line) <= _LONGEST else line[:_LONGEST] + "…") or UNRECORDED
+    return _cut(line) or UNRECORDED
 
 
 class Reasons:
-    """The reasons that a queue has shown so far, by number."""
+    """The reasons that a queue has shown so far, by number, each with an error as it stands."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
+        self._examples: list[str | None] = []
 
     def of(self, letter: Letter) -> int:
         """Return the number of why the message is here."""
@@ -45,8 +46,19 @@ class Reasons:
             reason = UNREADABLE
         if reason not in self._numbers and len(self._numbers) >= MOST_REASONS:
             reason = OTHER
-        return self._numbers.setdefault(reason, len(self._numbers))
+        number = self._numbers.setdefault(reason, len(self._numbers))
+        if number == len(self._examples):
+            self._examples.append(letter.error and _cut(letter.error.strip()))
+        return number
 
     def text(self, number: int) -> str:
         """Return the words."""
         return list(self._numbers)[number]
+
+    def example(self, number: int) -> str | None:
+        """Return the first error that was seen, cut; patterns of rules are searched in these."""
+        return self._examples[number]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"

@@ -83,6 +83,7 @@ class Group:
 
     error: str
     fate: Fate
+    example: str | None = None
     count: int = 0
     jobs: Counter[str] = field(default_factory=Counter)
     oldest: datetime | None = None
@@ -141,7 +142,8 @@ class Plan:
         for reason, fate, job, count, oldest in self._database.execute(
             "SELECT reason, fate, job, count(*), min(enqueued) FROM letter GROUP BY 1, 2, 3"
         ):
-            group = groups.setdefault((reason, fate), Group(self._reasons.text(reason), Fate(fate)))
+            known = Group(self._reasons.text(reason), Fate(fate), self._reasons.example(reason))
+            group = groups.setdefault((reason, fate), known)
             group.count += count
             group.jobs[job] += count
             moments = [moment for moment in (group.oldest, _moment(oldest)) if moment]

@@ -65,10 +65,13 @@ class ForPeople:
         """Return the lines about one group."""
         since = f"{_utc(group.oldest):%Y-%m-%d %H:%M:%S} UTC" if group.oldest else "an unknown time"
         jobs = ", ".join(f"{job or '(no job)'} {count}" for job, count in group.jobs.most_common())
-        return printable(
+        lines = [
             f"{group.count:7}  {group.error}",
             f"{'':7}  {_WORDS[group.fate]}; since {since}; {jobs}",
-        )
+        ]
+        if group.example and group.example != group.error:
+            lines.insert(1, f"{'':7}  for example: {group.example.partition('\n')[0]}")
+        return printable(*lines)
 
     def moved(self, moved: Moved) -> str:
         """Return the audit line of one message."""
@@ -107,6 +110,7 @@ class ForMachines:
             kind="group",
             queue=self._place,
             error=group.error,
+            example=group.example,
             action=group.fate,
             count=group.count,
             jobs=group.jobs,

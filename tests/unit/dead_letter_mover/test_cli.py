@@ -72,7 +72,7 @@ def test_without_rules_reasons_are_shown_and_nothing_happens() -> None:
     assert result.exit_code == 0
     assert queues.asked == [("sbqnormal", True)]
     assert result.stdout.splitlines()[0] == "      2  refused"
-    assert result.stderr == "3 messages, 2 groups\n"
+    assert result.stderr == "messages: 3, groups: 2\n"
     assert (len(broker.waiting), broker.sent, broker.locks) == (3, [], {})
 
 
@@ -116,6 +116,7 @@ def test_skip_needs_an_archive_and_says_so_before_it_looks(skipping: str, tmp_pa
     arguments = ["sbqnormal", "--rules", skipping, "--apply"]
     result = CliRunner().invoke(main, arguments, obj=queues.open)
     assert (result.exit_code, "--archive" in result.stderr, queues.asked) == (2, True, [])
+    assert "will need --archive FILE" in run(broker, "sbqnormal", "--rules", skipping).stderr
     archive = tmp_path / "archive.jsonl"
     assert run(broker, *arguments, "--archive", str(archive)).exit_code == 0
     assert len(archive.read_text().splitlines()) == 2

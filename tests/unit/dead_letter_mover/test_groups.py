@@ -65,6 +65,13 @@ def test_what_cannot_be_read_has_a_reason_of_its_own() -> None:
     assert reasons.text(reasons.of(unreadable)) == UNREADABLE
 
 
+def test_the_first_error_of_a_reason_is_its_example() -> None:
+    reasons = Reasons()
+    numbers = [reasons.of(a_letter(error)) for error in ("row 1", None, "row 2", "x" * 400)]
+    assert numbers == [0, 1, 0, 2]
+    assert [reasons.example(number) for number in (0, 1, 2)] == ["row 1", None, "x" * 300 + "…"]
+
+
 def test_a_long_reason_is_cut() -> None:
     assert normalised("x" * 10_000) == "x" * 300 + "…"
 

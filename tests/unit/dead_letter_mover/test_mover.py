@@ -302,7 +302,7 @@ def test_wherever_it_ends_no_message_is_lost_and_a_second_run_finishes(
         run(broker, shelf, at_once=at_once)
     except Killed:
         assert _missing(errors, bodies, broker, shelf) == set()
-    broker.before_sending = broker.after_completing = shelf.before = lambda *_: None
+    fuse = 0
     broker.expire_locks()
     run(broker, shelf, at_once=at_once)
     assert _missing(errors, bodies, broker, shelf) == set()

@@ -15,7 +15,7 @@ from tests.builders import NOW
 LETTER = Letter(7, b"", "old", "refused", "orders", "A1")
 BACK = Moved(Done.RESUBMITTED, LETTER, "sbqlow", "new")
 LEFT = Moved(Done.LEFT, LETTER, why="it is larger than the queue takes")
-GROUP = Group("refused", Fate.RESUBMIT, 3, Counter({"orders": 2, "": 1}), NOW)
+GROUP = Group("refused", Fate.RESUBMIT, "refused", 3, Counter({"orders": 2, "": 1}), NOW)
 COUNTS = {Done.RESUBMITTED: 2, Done.LEFT: 1}
 
 PEOPLE = ForPeople(lambda: NOW)
@@ -60,9 +60,17 @@ def test_nothing_on_a_message_steers_the_terminal_or_forges_a_line() -> None:
     evil = Letter(7, b"", "\x1b[2J", None, "o\nrders", "A\r1\u2028")
     line = PEOPLE.moved(Moved(Done.SKIPPED, evil))
     assert line.isprintable()
-    group = Group("a\x1b[31m", Fate.NONE, 1, Counter({"a\nb": 1}), NOW + timedelta(seconds=1))
+    group = Group(
+        "a\x1b[31m", Fate.NONE, "a\x1b", 1, Counter({"a\nb": 1}), NOW + timedelta(seconds=1)
+    )
     assert all(text.isprintable() for text in PEOPLE.group(group).split("\n"))
-    assert len(PEOPLE.group(group).split("\n")) == 2
+    assert len(PEOPLE.group(group).split("\n")) == 3
+
+
+def test_an_error_as_it_stands_is_shown_where_it_says_more_than_the_reason() -> None:
+    """Patterns are searched in errors, so who writes one must see one."""
+    group = Group("row <n>", Fate.NONE, "row 7\nand more", 1, Counter({"a": 1}), NOW)
+    assert PEOPLE.group(group).splitlines()[1] == "         for example: row 7"
 
 
 def test_machines_read_a_document_a_line() -> None:
@@ -71,6 +79,7 @@ def test_machines_read_a_document_a_line() -> None:
         "kind": "group",
         "queue": place,
         "error": "refused",
+        "example": "refused",
         "action": "Resubmit",
         "count": 3,
         "jobs": {"orders": 2, "": 1},
