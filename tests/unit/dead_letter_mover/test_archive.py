@@ -42,6 +42,17 @@ def test_a_line_has_what_people_look_for_and_the_whole_message(tmp_path: Path) -
     }
 
 
+def test_it_is_on_the_disk_before_the_message_may_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.jsonl"
+    safe: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: safe.append(os.fstat(descriptor).st_size))
+    with open_archive(path, "sbqlow", lambda: NOW) as archive:
+        archive.write([REMOVED])
+        assert safe[-1] == path.stat().st_size > 0
+
+
 def test_it_is_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     write(path, REMOVED)

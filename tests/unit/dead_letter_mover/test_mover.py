@@ -153,6 +153,10 @@ def test_the_limit_counts_what_is_done_not_what_stays() -> None:
     assert broker.locks == {}
 
 
+def test_the_limit_holds_over_several_batches() -> None:
+    assert numbers(run(MemoryBroker.of(*several(9)), limit=5, at_once=2)) == [1, 2, 3, 4, 5]
+
+
 def test_the_limit_does_not_count_what_could_not_be_sent() -> None:
     """Or the same ones would use it up at every run."""
     large = [
