@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-#: Beyond this many records at one cursor value, further ones are sent again at every run.
+#: A run remembers so many records at one cursor value; further ones are sent again by the next one.
 MOST_RECORDS = 1_000_000
 
 _PAIR = struct.Struct(">QQ")
