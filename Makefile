@@ -11,7 +11,7 @@ test: set-up
 	@mkdir -p .stack
 	PYTEST_DEBUG_TEMPROOT=.stack $(PYTHON) -m pytest -n 2 --dist loadfile
 
-# What costs seconds: format, lint, types, import directions, unit tests and contracts on fakes.
+# What takes a bit more than a minute: format, lint, types, import directions, unit tests and contracts on fakes.
 check: set-up
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .

@@ -33,12 +33,15 @@ def _scalar(value: object) -> object:
     raise ValueError(msg)
 
 
+#: What to do about a text that YAML has taken for something else.
+UNQUOTED = "write it in quotes: YAML reads yes, no, 1 and 010 as something else than a text"
+
+
 def quoted(value: object) -> object:
     """Refuse what YAML has taken for something else than a text."""
     if isinstance(value, str):
         return value
-    msg = "write it in quotes: YAML reads yes, no, 1 and 010 as something else than a text"
-    raise ValueError(msg)
+    raise ValueError(UNQUOTED)
 
 
 def null_as_word(value: object) -> object:

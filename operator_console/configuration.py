@@ -34,7 +34,8 @@ _folder_argument = click.argument("folder", type=folder_type, default="configura
 def validate(folder: Path, *, as_json: bool) -> None:
     """Check all files in FOLDER (default: configuration), without any connection.
 
-    Prints every fault on a line of its own, with file, place within it, and remedy.
+    Prints faults, a line each, with file, place within it, and remedy; those between files once
+    each file is right by itself.
 
     \b
     Examples:

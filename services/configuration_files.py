@@ -16,6 +16,7 @@ from models.connection import Connection
 from models.document import Document
 from models.job import Job
 from models.mapping import Mapping
+from models.operation_rules import UNQUOTED
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -141,13 +142,32 @@ def describe_faults(error: ValidationError, *, quote_values: bool = True) -> lis
 
 
 def _describe(fault: "ErrorDetails", *, quote_values: bool) -> str:
-    # Parts in angle brackets are the variants of a union, which the file does not show.
-    parts = [_shown(str(part)) for part in fault["loc"] if not str(part).startswith("<")]
+    # Parts in angle brackets are the variants of a union, which the file does not show; the mark
+    # says that the fault is a key itself.
+    parts = [
+        _shown(str(part))
+        for part in fault["loc"]
+        if not str(part).startswith("<") and part != "[key]"
+    ]
     place = ".".join(parts) or "document"
     if remedy := _REMEDIES.get(fault["type"]):
         return f"{place} {remedy}"
+    if fault["type"] in _TEXT_FAULTS and (remedy := _without_a_text(fault["input"])):
+        return f"{place} {remedy}"
+    message = UNQUOTED if fault["type"] in _TEXT_FAULTS else fault["msg"]
     found = _found(fault) if quote_values and parts else ""
-    return f"{place}: {fault['msg'].removeprefix('Value error, ')}{found}"
+    return f"{place}: {message.removeprefix('Value error, ')}{found}"
+
+
+#: Where a text was expected: as a value, and as a key.
+_TEXT_FAULTS = {"string_type", "invalid_key"}
+
+
+def _without_a_text(value: object) -> str | None:
+    """Say what to write in place of what quotes would not make the text that was meant."""
+    if value is None:
+        return "is empty; write a text"
+    return "has to be one text" if isinstance(value, dict | list) else None
 
 
 def _shown(key: str) -> str:

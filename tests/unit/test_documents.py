@@ -18,7 +18,9 @@ _FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _YAML = re.compile(r"^ *```yaml\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?!\w+:)([^)\s]*)\)")
 
-_FILE = re.compile(r"^`\.\./first-job/(.*?)`: .*?\n\n```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(
+    r"^`\.\./first-job/(\w+/.*?)`: .*?\n\n```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 
 #: Where names of settings stand.
 SOURCES = ("function_app.py", "composition.py", "models/*.py", "services/**/*.py")

@@ -137,6 +137,34 @@ def test_a_secret_in_the_wrong_place_is_not_quoted(content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"name": False}, "name"),
+        ({"keys": [{"source": "a", "target": False}]}, "keys.0.target"),
+        ({"operations": [{"field": "partner_number", "template": 1}]}, "operations.0.template"),
+        ({"optionMaps": {True: {"values": {"1": "a"}}}}, "optionMaps.1"),
+        ({"optionMaps": {"x": {"values": {1: "a"}}}}, "optionMaps.x.values.1"),
+        ({False: "a"}, "0"),
+    ],
+)
+def test_a_text_that_yaml_took_for_something_else_is_to_be_quoted(
+    changes: dict[Any, Any], place: str
+) -> None:
+    [fault] = faults(files(mapping=changes))
+    assert fault.startswith(f"configuration/mappings/one.yaml: {place}")
+    assert "write it in quotes: YAML reads yes, no, 1 and 010 as something else" in fault
+    assert fault.endswith((" (found False)", " (found True)", " (found 1)"))
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"), [(None, "is empty; write a text"), (["a"], "has to be one text")]
+)
+def test_what_quotes_would_not_mend_is_not_to_be_quoted(value: object, remedy: str) -> None:
+    [fault] = faults(files(job={"mapping": value}))
+    assert fault == f"configuration/jobs/one.yaml: mapping {remedy}"
+
+
+@pytest.mark.parametrize(
     ("content", "complaint"),
     [
         (b"name: 2026-02-30", "day is out of range for month; put a text that looks like a date"),
