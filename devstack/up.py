@@ -37,20 +37,23 @@ def _run(folder: Path) -> None:
 def _introduce(stack: Stack, folder: Path) -> None:
     bus = stack.service_bus.facts()
     host = stack.host.facts()
+    crm, erp = stack.postgres.dsn("crm"), stack.postgres.dsn("erp")
     print(
         f"""
 The stack is running; Ctrl-C stops it and removes its data.
 
-CRM (change customer, customer_order)     {stack.postgres.dsn("crm")}
-ERP (watch business_partner, sales_order) {stack.postgres.dsn("erp")}
-Service Bus                            {bus["connection_string"]}
-Service Bus administration (HTTPS)     {bus["admin_connection_string"]}
-  its certificate                      {bus["certificate"]}
-Functions host                         {host["url"]}
-Logs                                   {folder}/*.log
+CRM (change customer, customer_order)     {crm}
+ERP (watch business_partner, sales_order) {erp}
+Service Bus                               {bus["connection_string"]}
+Service Bus administration (HTTPS)        {bus["admin_connection_string"]}
+  its certificate                         {bus["certificate"]}
+Functions host                            {host["url"]}
+Logs                                      {folder}/*.log
 
-Changes are detected every two seconds. For the operator console, and to look into queues
+Changes are detected every two seconds. For psql, for the operator console, and to look into queues
 (docs/operations.md), in another terminal:
+  export CRM='{crm}'
+  export ERP='{erp}'
   export SYNC_STORAGE='{stack.azurite.connection_string()}'
   export SYNC_SERVICE_BUS='{bus["connection_string"]}'
 How everything is (function key):

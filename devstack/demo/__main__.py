@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from devstack.demo.books import Books, faults
-from devstack.demo.narration import console, narrating, stamped
-from devstack.demo.report import BALANCE, NOTES, FigureTable, explained
+from devstack.demo.books import TOGETHER, Books, balance, faults
+from devstack.demo.narration import OneLine, console, narrating, stamped
+from devstack.demo.report import NOTES, FigureTable, balanced, left_in_queues
 from devstack.demo.scenario import demo_stack, queues_of_few_attempts, run_command
 from devstack.demo.story import ORDERS_PER_CUSTOMER, Ending, Story
 from devstack.ingestion import ingestion
@@ -57,27 +57,38 @@ def _run(folder: Path, customers: int) -> None:
                 "SYNC_GET_CHANGES_SCHEDULE": _NEVER,
             }
             books = Books(metrics, folder / "service_bus" / ARRIVALS)
-            ending = Story(stack, databases, books, narrator, customers).tell()
-            narrator.begin("stopping the servers")
+            try:
+                ending = Story(stack, databases, books, narrator, customers).tell()
+            finally:
+                narrator.begin("stopping the servers")
     _conclude(ending, time.monotonic() - started)
 
 
 def _conclude(ending: Ending, seconds: float) -> None:
     """Show what was found; raise StackError where it is not as it should be."""
     out = console()
+
+    def show(line: str) -> None:
+        # In a log a line is a line; a terminal shows of it what it has room for.
+        out.print(OneLine(line) if out.is_terminal else line, soft_wrap=not out.is_terminal)
+
     out.print()
-    out.print(FigureTable(ending.figures))
     for note in NOTES:
         out.print(note, style="dim", soft_wrap=not out.is_terminal)
     out.print()
-    for lot in ending.remaining:
-        out.print(explained(lot), soft_wrap=not out.is_terminal)
-    wrong = faults(ending.figures, ending.remaining)
+    out.print(FigureTable(ending.figures))
+    out.print()
+    for line in left_in_queues(ending.remaining, ending.reasons):
+        show(line)
+    books = balance(ending.figures, ending.remaining)
+    wrong = faults(books)
     if ending.difference:
         wrong.append(f"the databases do not agree: {ending.difference}")
     if wrong:
         raise StackError("; ".join(wrong))
-    out.print("the books balance:", *BALANCE, sep="\n  ")
+    out.print("the books balance:")
+    for line in balanced(books[TOGETHER], out.width if out.is_terminal else sys.maxsize):
+        out.print(line, soft_wrap=not out.is_terminal)
     out.print(stamped(f"both databases agree, row by row, after {seconds:.0f} s"))
 
 

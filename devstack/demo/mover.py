@@ -5,12 +5,14 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from devstack.demo.books import PROCESSING_QUEUES, Remaining
+from azure.servicebus.management import QueueRuntimeProperties, ServiceBusAdministrationClient
+
+from devstack.demo.books import Remaining
 from devstack.processes import ROOT, StackError
 from devstack.stack import Stack
 
@@ -38,16 +40,43 @@ def bring_back(stack: Stack, queue: str, *options: str) -> Moved:
     )
 
 
-def remaining(stack: Stack, queues: Iterable[str]) -> list[Remaining]:
-    """Return what lies in these queues and in the dead-letter queues of those that have some."""
-    places = [[queue] for queue in queues]
-    places += [[queue, "--dead-letter"] for [queue] in places if queue in PROCESSING_QUEUES]
+def remaining(stack: Stack) -> list[Remaining]:
+    """Return what lies in the queues, and in the dead-letter queues."""
+    # The mover takes a second to start, and most of them are empty: the broker says which are not.
+    with _administration(stack) as broker:
+        queues = list(broker.list_queues_runtime_properties())
+    places = [
+        place
+        for queue in queues
+        for place, count in (
+            ([queue.name], (queue.total_message_count or 0) - _dead_letters_of(queue)),
+            ([queue.name, "--dead-letter"], _dead_letters_of(queue)),
+        )
+        if count
+    ]
     return [
-        Remaining(place[0], group["error"], group["jobs"])
+        Remaining(place[0], error_of(group), group["jobs"])
         for place in places
         for group in _run(stack, *place)
         if group["kind"] == "group"
     ]
+
+
+def error_of(group: Mapping[str, Any]) -> str:
+    """Return the first line of the first error of a group, as it stands on its message."""
+    text: str = group["example"] or group["error"]
+    return text.partition("\n")[0]
+
+
+def _dead_letters_of(queue: QueueRuntimeProperties) -> int:
+    return queue.dead_letter_message_count or 0
+
+
+def _administration(stack: Stack) -> ServiceBusAdministrationClient:
+    facts = stack.service_bus.facts()
+    return ServiceBusAdministrationClient.from_connection_string(
+        str(facts["admin_connection_string"]), connection_verify=str(facts["certificate"])
+    )
 
 
 def _run(stack: Stack, *arguments: str) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from devstack.demo.books import Figures
-from devstack.demo.report import FigureTable, progress_of
+from devstack.demo.report import FigureTable, progress_of, reached
 
 #: Plain lines about the same thing come no closer, and nothing is silent for longer.
 _APART_SECONDS, _SILENT_SECONDS = 2.0, 4.0
@@ -33,6 +33,9 @@ class Narrator(Protocol):
 
     def say(self, text: str) -> None:
         """State a fact."""
+
+    def quote(self, text: str) -> None:
+        """Show what somebody else says, in a line below the fact."""
 
     def watch(self, figures: Mapping[str, Figures]) -> None:
         """Show how far the messages are. May be called as often as one likes."""
@@ -74,6 +77,23 @@ def stamped(text: str) -> str:
     return f"{time.strftime('%H:%M:%S')}  {text}"
 
 
+def quoted(text: str) -> str:
+    """Return a line that stands below one with the time."""
+    return f"          {text}"
+
+
+class OneLine:
+    """A line that ends where the terminal does; rich forgets a Text's `no_wrap` on its way."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        text = Text(self._text)
+        text.truncate(options.max_width, overflow="ellipsis")
+        yield text
+
+
 class PlainNarrator:
     """Lines, few enough to be kept in a log."""
 
@@ -99,6 +119,11 @@ class PlainNarrator:
             self._out.print(stamped(text), soft_wrap=True)
             self._out.file.flush()
             self._said = self._clock()
+
+    def quote(self, text: str) -> None:
+        """Print all of it, in one line."""
+        with self._lock:
+            self._out.print(quoted(text), soft_wrap=True)
 
     def watch(self, figures: Mapping[str, Figures]) -> None:
         """Print what has changed, unless something was said just now."""
@@ -136,33 +161,35 @@ class LiveNarrator:
         """Print it with the time, above what is redrawn."""
         self._out.print(Text(stamped(text)))
 
+    def quote(self, text: str) -> None:
+        """Print what the terminal has room for in one line."""
+        self._out.print(OneLine(quoted(text)))
+
     def watch(self, figures: Mapping[str, Figures]) -> None:
         """Have it drawn at the next opportunity."""
         self._figures = figures
 
     def __rich__(self) -> RenderableType:
         now = time.monotonic()
-        self._spinner.update(
-            text=Text(
-                f"{now - self._since:.0f} s, {now - self._start:.0f} s in all: {self._activity}",
-                no_wrap=True,
-                overflow="ellipsis",
-            )
+        state = OneLine(
+            f"{self._spinner.render(now)} "
+            f"{now - self._since:.0f} s, {now - self._start:.0f} s in all: {self._activity}"
         )
         figures = self._figures
-        if not figures:
-            return self._spinner
-        return Group(self._spinner, _bars(figures), Text(), FigureTable(figures))
+        shown = (_bars(figures), Text(), FigureTable(figures)) if figures else ()
+        # The last line is empty: a terminal writes its ^C there, and in a line that is full it
+        # would go on to the next one, and nothing would be redrawn where it was.
+        return Group(state, *shown, Text())
 
 
 def _bars(figures: Mapping[str, Figures]) -> Table:
     grid = Table.grid(padding=(0, 1, 0, 0), expand=False)
     grid.add_column(no_wrap=True)
-    grid.add_column(max_width=40, min_width=5)
+    grid.add_column(max_width=30, min_width=5)
     grid.add_column(no_wrap=True)
     for job, has in figures.items():
-        done = ProgressBar(total=max(1, has.expected), completed=min(has.settled, has.expected))
-        grid.add_row(job, done, f"{has.settled:,} of {has.expected:,}")
+        bar = ProgressBar(total=max(1, has.total), completed=min(has.done, has.total))
+        grid.add_row(job, bar, reached(has))
     return grid
 
 

@@ -1,6 +1,8 @@
 """How the figures of the demonstration look: one table, or lines where that is too wide."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -8,9 +10,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from devstack.demo.books import IGNORED_QUEUE, Figures, Remaining
-
-_TOTAL = "together"
+from devstack.demo.books import IGNORED_QUEUE, TOGETHER, Claim, Figures, Remaining
 
 #: Wider than any table of ours.
 _ANY = 1_000
@@ -18,19 +18,12 @@ _ANY = 1_000
 #: How the names of the figures are broken where they head a column.
 _HEADS = {"transitive": "tran-\nsitive", "dead_lettered": "dead-\nlettered"}
 
+#: Above the table, so that a small terminal has room for both the table and what follows.
 NOTES = (
-    "detected, success, transitive, ignored, failed, dead-lettered: the app's own metrics",
-    "sent: what the Service Bus emulator took in, without what was sent back or put off",
+    "sent: the Service Bus emulator's count, without what came back or was put off",
     "requeued: what the dead-letter mover says that it sent back",
-    "failed counts attempts, of which a message has three here; every other figure counts messages",
-)
-
-#: What `books.faults` looks at, job by job.
-BALANCE = (
-    "detected = sent",
-    "sent + requeued = success + transitive + ignored + dead-lettered",
-    "transitive + dead-lettered = requeued + what still lies there",
-    "ignored = what lies in sbqignored",
+    "all others: the app's own metrics",
+    "failed counts attempts, three a message here; otherwise ten, over six minutes",
 )
 
 
@@ -40,7 +33,7 @@ class FigureTable:
     def __init__(self, figures: Mapping[str, Figures]) -> None:
         self._rows = dict(figures)
         if len(figures) > 1:
-            self._rows[_TOTAL] = sum(figures.values(), start=Figures())
+            self._rows[TOGETHER] = sum(figures.values(), start=Figures())
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table, width = self._table(), options.max_width
@@ -55,7 +48,7 @@ class FigureTable:
         for name in Figures().values():
             table.add_column(_HEADS.get(name, name), justify="right", no_wrap=True)
         for job, figures in self._rows.items():
-            style = "bold" if job == _TOTAL else ""
+            style = "bold" if job == TOGETHER else ""
             table.add_row(job, *(f"{n:,}" for n in figures.values().values()), style=style)
         return table
 
@@ -65,15 +58,58 @@ class FigureTable:
             yield Text(f"{job}: {', '.join(facts)}")
 
 
-def explained(lot: Remaining) -> str:
-    """Say what lies in a queue, and why it may stay there."""
-    jobs = ", ".join(f"{job} {count}" for job, count in lot.jobs.items())
-    text = f"in {lot.queue}: {lot.count} ({jobs}): {lot.error}"
-    if lot.queue == IGNORED_QUEUE:
-        return f"{text}. Nothing is to be done: they expire there after 14 days."
-    return text
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why so many messages of a job were ignored, in the story's words."""
+
+    count: int
+    words: str
+
+
+def left_in_queues(lots: Iterable[Remaining], reasons: Mapping[str, Reason]) -> Iterator[str]:
+    """Say in lines what lies in the queues, and why it may stay in that of the ignored ones."""
+    by_queue: dict[str, list[Remaining]] = {}
+    for lot in lots:
+        by_queue.setdefault(lot.queue, []).append(lot)
+    for queue, its_lots in by_queue.items():
+        jobs = sum((Counter(lot.jobs) for lot in its_lots), start=Counter())
+        if queue != IGNORED_QUEUE:
+            yield f"in {queue}: {jobs.total():,}"
+            yield from (f"  {job} {count:,}" for job, count in jobs.items())
+        else:
+            yield (
+                f"in {queue}: {jobs.total():,}, older than what the ERP has; they expire in 14 days"
+            )
+            for job, count in jobs.items():
+                yield from (f"  {line}" for line in _why(job, count, reasons.get(job)))
+        yield from (f"  {lot.count:,}, for example: {lot.error}" for lot in its_lots)
+
+
+def _why(job: str, count: int, reason: Reason | None) -> Iterator[str]:
+    known = min(count, reason.count) if reason else 0
+    if reason and known:
+        yield f"{job} {known:,}: {reason.words}"
+    if others := count - known:
+        yield f"{job} {others:,}: a newer change had arrived first"
+
+
+def balanced(claims: Iterable[Claim], width: int) -> Iterator[str]:
+    """Say in lines what has been found to be equal; what is too wide for one line takes two."""
+    for claim in claims:
+        words, numbers = f"  {claim.words()}:", claim.numbers()
+        if len(words) + 1 + len(numbers) <= width:
+            yield f"{words} {numbers}"
+        else:
+            yield words
+            yield f"    {numbers}"
+
+
+def reached(has: Figures) -> str:
+    """Return how many changes of a job have reached the ERP, and how many wait elsewhere."""
+    aside = f", {has.set_aside:,} set aside" if has.set_aside > 0 else ""
+    return f"{has.done:,} of {has.total:,}{aside}"
 
 
 def progress_of(figures: Mapping[str, Figures]) -> str:
-    """Return how many messages of each job have come to their end, in a line."""
-    return ", ".join(f"{job} {has.settled:,} of {has.expected:,}" for job, has in figures.items())
+    """Return the same of all jobs, in a line."""
+    return "; ".join(f"{job} {reached(has)}" for job, has in figures.items())

@@ -9,11 +9,12 @@ from devstack.demo import mover
 from devstack.demo.books import Books, Figures, Remaining
 from devstack.demo.databases import Databases, Difference
 from devstack.demo.narration import Narrator
+from devstack.demo.report import Reason, progress_of
 from devstack.demo.scenario import detect_changes
 from devstack.processes import StackError
 from devstack.stack import Stack
 
-JOBS = ("customers-to-erp", "orders-to-erp")
+JOBS = CUSTOMERS, ORDERS = "customers-to-erp", "orders-to-erp"
 
 ORDERS_PER_CUSTOMER = 4
 
@@ -24,6 +25,10 @@ _PATIENCE_SECONDS = 60
 #: The ERP takes customers up to 100,000 euros of credit, until it is repaired.
 _TOO_MUCH_CREDIT = Decimal(100_000)
 _RAISED_LIMIT = 250_000
+
+#: Why what was sent back is ignored.
+_CORRECTED = "their correction had arrived first"
+_OVERTAKEN = "a newer change had arrived first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,11 @@ class Amounts:
         """How many of these the CRM corrects, before the ERP is repaired."""
         return max(1, self.unit // 5)
 
+    @property
+    def entered_again(self) -> int:
+        """Orders that are deleted and entered again, which are two changes."""
+        return self.unit
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -59,6 +69,7 @@ class Ending:
 
     figures: Mapping[str, Figures]
     remaining: list[Remaining]
+    reasons: Mapping[str, Reason]
     difference: Difference
 
 
@@ -80,9 +91,16 @@ class Story:
         self._change()
         self._repair()
         self._begin("looking what is left in the queues, and comparing both databases")
+        corrected, entered_again = self._amounts.corrected, self._amounts.entered_again
         return Ending(
             self._books.figures(),
-            mover.remaining(self._stack, self._books.queues()),
+            mover.remaining(self._stack),
+            {
+                CUSTOMERS: Reason(corrected, _CORRECTED),
+                ORDERS: Reason(
+                    entered_again, "deletions of orders that were entered again at once"
+                ),
+            },
             self._databases.compare(),
         )
 
@@ -95,9 +113,10 @@ class Story:
         self._stack.host.start()
         self._detect(
             f"run 1, the initial load: {amounts.customers:,} customers, then "
-            f"{amounts.orders:,} orders"
+            f"{amounts.orders:,} orders",
+            {CUSTOMERS: amounts.customers, ORDERS: amounts.orders},
         )
-        self._say(f"after run 1: {self._state()}")
+        self._say_state("run 1")
 
     def _change(self) -> None:
         amounts, databases, unit = self._amounts, self._databases, self._amounts.unit
@@ -108,16 +127,13 @@ class Story:
         databases.insert_orders_of(
             amounts.orders + 1, 8 * unit, customers=range(new, new + 2 * unit)
         )
+        self._say(f"{5 * unit} customers moved, {2 * unit} came with {8 * unit} orders")
+        again = amounts.entered_again
         databases.delete_orders(4 * unit)
-        databases.enter_orders_again(4 * unit + 1, unit)
-        databases.update_orders(5 * unit + 1, 10 * unit)
-        self._say(
-            f"{5 * unit} customers moved, {2 * unit} came with {8 * unit} orders; "
-            f"{10 * unit} orders shipped, {4 * unit} deleted"
-        )
-        self._say(
-            f"{unit} orders deleted and entered again under their numbers: the deletion is outdated"
-        )
+        databases.enter_orders_again(4 * unit + 1, again)
+        databases.update_orders(4 * unit + again + 1, 10 * unit)
+        self._say(f"{10 * unit} orders shipped, {4 * unit} deleted")
+        self._say(f"{again} deleted and entered again: their deletion is outdated then")
         databases.insert_customers(refused, amounts.refused, more_credit=_TOO_MUCH_CREDIT)
         databases.insert_orders_of(
             amounts.orders + 1 + 8 * unit,
@@ -125,20 +141,25 @@ class Story:
             customers=range(refused, refused + amounts.refused),
         )
         self._say(
-            f"{amounts.refused} more came with {2 * amounts.refused} orders, and with more credit "
-            "than the ERP takes"
+            f"{amounts.refused} more came, with {2 * amounts.refused} orders and more credit than "
+            "the ERP takes"
         )
         self._detect(
-            "run 2, the changes: the ERP refuses some, which are tried again after 4 and 9 s"
+            "run 2, the changes; what is refused is tried again after 4 and 9 s",
+            {
+                CUSTOMERS: 7 * unit + amounts.refused,
+                ORDERS: 22 * unit + 2 * again + 2 * amounts.refused,
+            },
         )
-        self._say(f"after run 2: {self._state()}")
+        self._say_state("run 2")
 
     def _repair(self) -> None:
         amounts = self._amounts
         refused = amounts.customers + 1 + 2 * amounts.unit
         self._begin(f"the CRM corrects the credit of {amounts.corrected} of the refused customers")
         self._databases.lower_credit_limits(refused, amounts.corrected, by=_TOO_MUCH_CREDIT)
-        self._detect("run 3, the corrections")
+        self._detect("run 3, the corrections", {CUSTOMERS: amounts.corrected})
+        self._say(f"the ERP has {amounts.corrected} as corrected; their dead letters are outdated")
         self._databases.raise_credit_limit_of_the_erp(_RAISED_LIMIT)
         self._say(
             f"the ERP is repaired: it takes customers up to {_RAISED_LIMIT:,} euros of credit"
@@ -148,55 +169,100 @@ class Story:
         self._bring_back("sbqtransitivenormal")
 
     def _bring_back(self, queue: str, *options: str) -> None:
-        place = f"{queue}'s dead-letter queue" if options else queue
-        self._begin(f"the dead-letter mover looks into {place}, by {mover.RULES.name}")
+        place = f"{queue}'s dead letters" if options else queue
+        self._begin(f"the dead-letter mover reads {place}, by {mover.RULES.name}")
+        before = self._together()
         moved = mover.bring_back(self._stack, queue, *options)
         for group in moved.groups:
-            self._say(f"{group['action']} {group['count']}: {group['error']}")
+            self._say(f"{group['action']} {group['count']}; the error of the first:")
+            self._narrator.quote(mover.error_of(group))
         self._books.note_requeued(moved.requeued)
         self._begin(f"it sent {moved.requeued.total()} back; they are processed once more")
-        self._wait_until(lambda: True)
+        self._wait_until_settled()
+        now = self._together()
+        written, ignored = now.success - before.success, now.ignored - before.ignored
+        self._say(f"{written} written to the ERP")
+        if ignored:
+            self._say(f"{ignored} ignored: {_CORRECTED if options else _OVERTAKEN}")
 
-    def _detect(self, activity: str) -> None:
-        """Run detection once, and wait until all that it sent is where it stays."""
+    def _detect(self, activity: str, changed: Mapping[str, int]) -> None:
+        """Have all changes detected, and wait until what was sent is where it stays."""
         # Not by the timer: so a run is one run, and what lies between two of them is ours to say.
         self._begin(activity)
+        self._books.note_changed(changed)
+        while missing := self._missing():
+            self._run_detection()
+            left = self._missing()
+            if left == missing:
+                jobs = ", ".join(f"{job} {count:,}" for job, count in left.items())
+                msg = f"a run found none of the changes that are left: {jobs}"
+                raise StackError(msg)
+            if left:
+                self._say(f"its time is up, with {sum(left.values()):,} left: the next run goes on")
+        self._wait_until_settled()
+
+    def _run_detection(self) -> None:
         before = {job: self._books.runs_of(job) for job in JOBS}
         detect_changes(self._stack)
-        self._wait_until(lambda: all(self._books.runs_of(job) > before[job] for job in JOBS))
+        self._wait_until(lambda: self._has_ended(before))
 
-    def _wait_until(self, is_sent: Callable[[], bool]) -> None:
+    def _missing(self) -> dict[str, int]:
+        """Return how many changes of which job have not been detected."""
+        figures = self._books.figures().items()
+        return {
+            job: has.changed - has.detected for job, has in figures if has.changed > has.detected
+        }
+
+    def _has_ended(self, runs_before: Mapping[str, int]) -> bool:
+        """Whether a run of detection has ended.
+
+        It ends with a job that has used up its time: the other waits for that, or was before it.
+        """
+        reported = {job for job in JOBS if self._books.runs_of(job) > runs_before[job]}
+        return reported == {*JOBS} or not reported.isdisjoint(self._missing())
+
+    def _wait_until_settled(self) -> None:
+        self._wait_until(lambda: all(has.is_settled for has in self._books.figures().values()))
+
+    def _wait_until(self, is_over: Callable[[], bool]) -> None:
         seen: Mapping[str, Figures] | None = None
         end = 0.0
         while True:
-            is_complete = is_sent()  # first: what it says must be in the figures
+            ends = is_over()  # first: what it says must be in the figures
             figures = self._books.figures()
             self._narrator.watch(figures)
-            if is_complete and all(has.is_settled for has in figures.values()):
+            if ends:
                 return
             if figures != seen:
                 seen, end = figures, time.monotonic() + _PATIENCE_SECONDS
-            self._check(time.monotonic() < end)
+            self._check(figures, time.monotonic() < end)
             time.sleep(_POLL_SECONDS)
 
-    def _check(self, moves: bool) -> None:  # noqa: FBT001 - its one argument is the condition
+    def _check(self, figures: Mapping[str, Figures], moves: bool) -> None:  # noqa: FBT001 - the condition
         if not self._stack.is_running():
             msg = f"a server ended by itself; the logs are in {self._stack.folder}"
             raise StackError(msg)
         if not moves:
-            msg = f"nothing has moved for {_PATIENCE_SECONDS} s; see {self._stack.host.log}"
+            msg = (
+                f"nothing has moved for {_PATIENCE_SECONDS} s, at {progress_of(figures)}; "
+                f"see {self._stack.host.log}"
+            )
             raise StackError(msg)
 
-    def _state(self) -> str:
+    def _say_state(self, run: str) -> None:
         """Say how far the ERP is from the CRM, and where what it lacks is to be found."""
         difference = self._databases.compare()
-        if not difference:
-            return "both databases agree"
-        together = sum(self._books.figures().values(), start=Figures())
-        return (
-            f"{difference}; {together.dead_lettered} dead letters, {together.transitive} wait for "
-            f"their customer, {together.ignored} ignored"
-        )
+        self._say(f"after {run}: {difference or 'both databases agree'}")
+        if difference:
+            has = self._together()
+            self._say(
+                f"set aside: {has.dead_lettered} dead letters, "
+                f"{has.transitive} that wait for their customer"
+            )
+            self._say(f"ignored: {has.ignored}, as {_OVERTAKEN}")
+
+    def _together(self) -> Figures:
+        return sum(self._books.figures().values(), start=Figures())
 
     def _begin(self, activity: str) -> None:
         self._narrator.begin(activity)

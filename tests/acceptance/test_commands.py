@@ -97,6 +97,9 @@ def test_the_demo_ends_with_two_equal_databases_and_leaves_nothing(runs_before: 
     text = "".join(demo.lines)
     assert "\x1b" not in text
     assert "in sbqignored: " in text
+    assert "customers-to-erp 1: their correction had arrived first" in text
+    assert 'violates check constraint "credit_limit_agreed"' in text
+    assert re.search(r"sent \+ requeued = .*: 1,603 \+ \d+ = 1,\d+ \+ \d+ \+ \d+ \+ 3", text)
     figures = _figures_together(demo.lines)
     assert figures["detected"] == figures["sent"] == 5 * 300 + 103
     assert figures["dead-lettered"] == 3
@@ -198,6 +201,8 @@ def test_the_servers_of_a_killed_demo_end_by_themselves(runs_before: set[Path]) 
 def test_a_stack_to_play_with_says_how_to_reach_it_and_stops_on_ctrl_c() -> None:
     up = Command("devstack.up")
     url = up.read_until("^Functions host ").split()[-1]
+    for name in ("CRM", "ERP", "SYNC_STORAGE", "SYNC_SERVICE_BUS"):
+        assert re.fullmatch(rf"  export {name}='[^']+'\n", up.read_until("export ")), name
     up.read_until("api/ExecuteJob")
     key = re.findall(r"x-functions-key: (\S+)\"", up.read_until("admin/functions/GetChanges"))[0]
     request = urllib.request.Request(  # noqa: S310 - an address of our own

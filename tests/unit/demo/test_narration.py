@@ -23,8 +23,11 @@ class Log:
         self._file = io.StringIO()
         self.narrator = PlainNarrator(Console(file=self._file, width=40), lambda: self.now)
 
+    def text(self) -> str:
+        return self._file.getvalue()
+
     def lines(self) -> list[str]:
-        return [line.partition("  ")[2] for line in self._file.getvalue().splitlines()]
+        return [line.partition("  ")[2] for line in self.text().splitlines()]
 
 
 def printed(width: int, what: object, encoding: str = "utf-8") -> str:
@@ -62,6 +65,15 @@ def test_a_silence_is_broken_after_four_seconds() -> None:
     assert log.lines() == ["run 2", "… run 2 (4 s)", "… run 2 (8 s)"]
 
 
+def test_a_log_has_all_that_somebody_else_said_and_a_terminal_one_line_of_it() -> None:
+    log = Log()
+    log.narrator.quote("error " * 30)
+    assert log.text().count("error") == 30
+    terminal = io.StringIO()
+    LiveNarrator(Console(file=terminal, width=40)).quote("error " * 30)
+    assert len(terminal.getvalue().splitlines()) == 1
+
+
 def test_a_line_of_a_log_stays_one_line() -> None:
     log = Log()
     log.narrator.say("long " * 30)
@@ -84,5 +96,6 @@ def test_the_live_display_fits_any_terminal(width: int, encoding: str) -> None:
     narrator.begin("run 1, of which there is much to say " * 3)
     narrator.watch(FIGURES)
     lines = printed(width, narrator, encoding).splitlines()
+    assert not lines[-1].strip(), "room for the ^C of a terminal"
     assert max(map(len, lines)) <= width
-    assert any("run 1" in line for line in lines)
+    assert any("0 s, 0 s in all" in line for line in lines)

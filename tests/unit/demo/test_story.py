@@ -1,0 +1,119 @@
+"""The story of the demonstration, on a connector that is faked."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from unittest.mock import create_autospec
+
+import pytest
+
+from devstack.demo import mover, story
+from devstack.demo.books import Books, Figures
+from devstack.demo.databases import Databases, Difference
+from devstack.demo.narration import stamped
+from devstack.demo.story import CUSTOMERS, JOBS, ORDERS, Story
+from devstack.ingestion import Ingestion
+from devstack.processes import StackError
+from devstack.stack import Stack
+
+
+class Recorder:
+    """A narrator who remembers."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def begin(self, activity: str) -> None:
+        self.lines.append(activity)
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+    def quote(self, text: str) -> None:
+        pass
+
+    def watch(self, figures: Mapping[str, Figures]) -> None:
+        pass
+
+
+class Connector:
+    """Detects at most `most` changes a run, and has processed them at once."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self._metrics = Ingestion()
+        self._arrivals = folder / "arrivals.json"
+        self._most = most
+        self.books = Books(self._metrics, self._arrivals)
+        self.runs = 0
+
+    def detect_changes(self, _: Stack) -> None:
+        self.runs += 1
+        left = self._most
+        for job in JOBS:
+            has = self.books.figures()[job]
+            found = min(left, has.changed - has.detected)
+            left -= found
+            self._count("ChangesDetected", found, job=job)
+            self._count("MessagesProcessed", found, job=job, outcome="Success")
+            if has.detected + found < has.changed:
+                break  # the orders wait for the customers
+        sent = {job: has.detected for job, has in self.books.figures().items()}
+        self._arrivals.write_text(json.dumps({"sbqnormal": sent}), "utf-8")
+
+    def _count(self, metric: str, value: int, **attributes: str) -> None:
+        data = {"metrics": [{"name": metric, "value": value}], "properties": attributes}
+        self._metrics.add([{"data": {"baseData": data}}])
+
+
+def told(
+    connector: Connector, monkeypatch: pytest.MonkeyPatch, customers: int = 5_000
+) -> tuple[story.Ending, list[str]]:
+    databases = create_autospec(Databases, instance=True)
+    databases.compare.return_value = Difference(missing=customers)
+    found = mover.Moved([], Counter({CUSTOMERS: 0}))
+    monkeypatch.setattr(story, "detect_changes", connector.detect_changes)
+    monkeypatch.setattr(mover, "bring_back", lambda *_: found)
+    monkeypatch.setattr(mover, "remaining", lambda _: [])
+    narrator = Recorder()
+    stack = create_autospec(Stack, instance=True)
+    ending = Story(stack, databases, connector.books, narrator, customers).tell()
+    return ending, narrator.lines
+
+
+def test_three_runs_find_all_changes_where_time_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connector = Connector(tmp_path, most=1_000_000)
+    ending, _ = told(connector, monkeypatch)
+    assert connector.runs == 3
+    assert {job: has.detected for job, has in ending.figures.items()} == {
+        CUSTOMERS: 5_410,
+        ORDERS: 21_300,
+    }
+
+
+@pytest.mark.parametrize("most", [100, 4_999, 24_999])
+def test_a_load_that_one_run_cannot_finish_is_finished_by_further_ones(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connector = Connector(tmp_path, most)
+    ending, lines = told(connector, monkeypatch)
+    assert connector.runs > 3
+    assert sum(has.detected for has in ending.figures.values()) == 26_710
+    assert any("its time is up, with" in line for line in lines)
+
+
+def test_a_run_that_finds_nothing_of_what_is_left_ends_the_story_with_its_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(StackError, match=r"left: customers-to-erp 5,000, orders-to-erp 20,000$"):
+        told(Connector(tmp_path, most=0), monkeypatch)
+
+
+@pytest.mark.parametrize("customers", [20, 5_000, 50_000])
+def test_every_sentence_fits_a_terminal_of_80_columns(
+    customers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, lines = told(Connector(tmp_path, most=100_000), monkeypatch, customers)
+    assert max(len(stamped(line)) for line in lines) <= 80
