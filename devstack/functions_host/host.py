@@ -8,9 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from devstack import ready
 from devstack.functions_host.admission import Admission
+from devstack.functions_host.durable.addresses import SYSTEM_KEY
+from devstack.functions_host.durable.hub import CLIENT, Hub
+from devstack.functions_host.durable.scheduler import Limits
+from devstack.functions_host.durable.triggers import (
+    ActivityTrigger,
+    DurableTrigger,
+    EntityTrigger,
+    OrchestrationTrigger,
+)
 from devstack.functions_host.errors import HostError
 from devstack.functions_host.http_front import HttpFront
 from devstack.functions_host.http_trigger import HTTP_RESPONSE_LIMIT, HttpTrigger
@@ -32,9 +42,14 @@ TRIGGERS: Mapping[str, type[Trigger]] = {
     "timerTrigger": TimerTrigger,
     "httpTrigger": HttpTrigger,
     "serviceBusTrigger": QueueTrigger,
+    "orchestrationTrigger": OrchestrationTrigger,
+    "activityTrigger": ActivityTrigger,
+    "entityTrigger": EntityTrigger,
 }
 #: Further bindings that a trigger brings along.
 _COMPANIONS = {"httpTrigger": {"http"}}
+#: Triggers whose functions may have a durable client.
+_WITH_CLIENT = {"httpTrigger", "timerTrigger"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +107,11 @@ def _prepare(options: Options) -> "_Host":
         log_level=settings.log_level,
         function_timeout=settings.function_timeout,
     )
+    limits = Limits(settings.max_orchestrators, settings.max_activities, settings.max_entities)
     services = Services(
         worker=worker,
         admission=Admission(),
+        durable=Hub(worker, settings.task_hub, limits),
         settings=settings,
         environment=environment,
         data=options.data,
@@ -107,16 +124,22 @@ def to_trigger(function: Function, services: Services) -> Trigger:
     """Return the trigger of `function`, or raise HostError naming what is not supported."""
     triggers = [b for b in function.bindings if b["type"] in TRIGGERS]
     supported = triggers[0]["type"] if len(triggers) == 1 else ""
-    companions = _COMPANIONS.get(supported, set())
     for binding in function.bindings:
         kind = binding["type"]
-        if kind != supported and (kind not in companions or binding["name"] != "$return"):
+        if kind != supported and not _goes_with(supported, binding):
             msg = (
                 f"function '{function.name}': the binding '{binding['name']}' of type '{kind}' is "
-                f"not supported by the local host; it knows {', '.join(TRIGGERS)}."
+                f"not supported by the local host; it knows {', '.join(TRIGGERS)}, and {CLIENT} "
+                "with a timer or HTTP."
             )
             raise HostError(msg)
     return TRIGGERS[supported](function, triggers[0], services)
+
+
+def _goes_with(trigger: str, binding: dict[str, Any]) -> bool:
+    if binding["type"] == CLIENT:
+        return trigger in _WITH_CLIENT
+    return binding["type"] in _COMPANIONS.get(trigger, set()) and binding["name"] == "$return"
 
 
 class _Host:
@@ -135,14 +158,24 @@ class _Host:
             raise HostError(msg)
         self._worker.on_death = self._services.admission.worker_died
         self._triggers = [to_trigger(function, self._services) for function in functions]
-        keys = load_keys(self._options.data / "keys.json", [f.name for f in functions])
+        durable = self._services.durable
+        is_durable = any(isinstance(trigger, DurableTrigger) for trigger in self._triggers)
+        keys = load_keys(
+            self._options.data / "keys.json",
+            [f.name for f in functions],
+            [SYSTEM_KEY] if is_durable else [],
+        )
+        if is_durable:
+            durable.open(self._options.data / "durable.db", keys.systems[SYSTEM_KEY])
         self._front = HttpFront(
             self._triggers,
             self._worker,
             keys,
             response_limit=self._options.http_response_limit,
+            durable=durable,
         )
         self._port = await self._front.start(self._options.port)
+        durable.start(self._url)
         for trigger in self._triggers:
             await trigger.start()
         self._worker.on_restart = self._announce_again
@@ -154,9 +187,13 @@ class _Host:
             raise HostError(msg) from error
         _LOG.info("%d functions on http://127.0.0.1:%d", len(functions), self._port)
 
+    @property
+    def _url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
     def _announce(self, worker_pid: int) -> None:
-        url = f"http://127.0.0.1:{self._port}"
-        ready.announce(self._options.ready_file, port=self._port, worker_pid=worker_pid, url=url)
+        file, port, url = self._options.ready_file, self._port, self._url
+        ready.announce(file, port=port, worker_pid=worker_pid, url=url)
 
     def _announce_again(self, worker_pid: int) -> None:
         try:
@@ -169,9 +206,11 @@ class _Host:
         for part in (self._front, *self._triggers):
             if part is not None:
                 part.stop_receiving()
+        self._services.durable.stop()
         if left := await asyncio.to_thread(self._worker.drain, self._options.grace):
             _LOG.warning("%d invocations still ran after the grace time and are ended", left)
         await asyncio.to_thread(self._worker.stop)
         await asyncio.gather(*(trigger.close() for trigger in self._triggers))
+        await self._services.durable.close()
         if self._front is not None:
             await self._front.close()

@@ -9,6 +9,8 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from devstack.functions_host.durable.addresses import SYSTEM_KEY
+from devstack.functions_host.durable.hub import Hub
 from devstack.functions_host.errors import HostError
 from devstack.functions_host.frames import encodable
 from devstack.functions_host.http_trigger import HttpTrigger
@@ -35,10 +37,12 @@ class HttpFront:
         keys: Keys,
         *,
         response_limit: timedelta,
+        durable: Hub | None = None,
     ) -> None:
         self._triggers = {trigger.function.name: trigger for trigger in triggers}
         self._worker = worker
         self._keys = keys
+        self._durable = durable
         self._limit = response_limit.total_seconds()
         http = [trigger for trigger in triggers if isinstance(trigger, HttpTrigger)]
         self._routes = RouteTable((trigger.route, trigger) for trigger in http)
@@ -73,6 +77,8 @@ class HttpFront:
         application.router.add_get("/admin/host/status", self._status)
         application.router.add_get("/admin/functions", self._list)
         application.router.add_post("/admin/functions/{name}", self._start_by_hand)
+        if self._durable is not None:
+            self._durable.mount(application.router, self._admits_to_webhooks)
         application.router.add_route("*", "/{path:.*}", self._serve)
         return application
 
@@ -129,6 +135,9 @@ class HttpFront:
             raise web.HTTPServiceUnavailable
         self._beside(asyncio.create_task(trigger.run_by_hand(text)))
         return web.Response(status=HTTPStatus.ACCEPTED)
+
+    def _admits_to_webhooks(self, request: web.Request) -> bool:
+        return self._keys.admit_to_system(_presented_key(request), SYSTEM_KEY)
 
     def _beside[T](self, task: asyncio.Task[T]) -> asyncio.Task[T]:
         self._running.add(task)

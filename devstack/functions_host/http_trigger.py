@@ -37,6 +37,7 @@ class HttpTrigger:
         self.function = function
         self._argument: str = binding["name"]
         self._worker = services.worker
+        self._durable = services.durable
         self.auth_level = _auth_level(function, binding)
         template = binding.get("route") or function.name
         template = resolve_names(template, services.environment, function=function.name)
@@ -91,6 +92,7 @@ class HttpTrigger:
             "headers": headers,
             "query": query,
             "params": parameters,
+            **self._durable.inputs(self.function),
         }
         return await run(self._worker, self.function, inputs, body)
 

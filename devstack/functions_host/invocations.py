@@ -34,11 +34,13 @@ class Returned:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The function raised. The trace may quote data: it is for the debug level only."""
+    """The function raised. Trace and text may quote data: they are for the debug level only."""
 
     error: str
     place: str
     trace: str
+    #: Class and message.
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class Lost:
     """The worker ended before the function did."""
 
     reason: str
+    #: The function itself was over its time, so the worker was ended for its sake.
+    timed_out: bool = False
 
 
 Outcome = Returned | Raised | Lost
@@ -108,10 +112,10 @@ def log_outcome(call: Call, outcome: Outcome, *, success_level: int) -> None:
         case Returned():
             if _LOG.isEnabledFor(success_level):
                 _LOG.log(success_level, "%s %s returned after %.0f ms", *_facts(call))
-        case Raised(error, place, trace):
+        case Raised(error=error, place=place, trace=trace):
             _LOG.error("%s %s raised after %.0f ms: %s at %s", *_facts(call), error, place)
             _LOG.debug("%s %s trace:\n%s", call.function, call.id, trace)
-        case Lost(reason):
+        case Lost(reason=reason):
             _LOG.error("%s %s was lost after %.0f ms: %s", *_facts(call), reason)
 
 

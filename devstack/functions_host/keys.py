@@ -4,7 +4,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +25,8 @@ class Keys:
     default: str
     #: Function name -> a key that opens only that function.
     functions: dict[str, str]
+    #: An extension's name -> the key that opens its webhooks.
+    systems: dict[str, str] = field(default_factory=dict)
 
     def admit(self, presented: str | None, *, level: AuthLevel, function: str = "") -> bool:
         """Tell whether `presented` opens `function`, in time that does not depend on the key."""
@@ -33,22 +35,30 @@ class Keys:
         accepted = [self.master]
         if level == "function":
             accepted += [self.default, *filter(None, [self.functions.get(function)])]
-        # Bytes that are no UTF-8 arrive as surrogates: they open nothing, and break nothing.
-        given = (presented or "").encode(errors="surrogatepass")
-        matches = [
-            hmac.compare_digest(given, key.encode(errors="surrogatepass")) for key in accepted
-        ]
-        return any(matches)
+        return _matches(presented, accepted)
+
+    def admit_to_system(self, presented: str | None, system: str) -> bool:
+        """Tell whether `presented` opens the webhooks of an extension."""
+        return _matches(presented, [self.master, *filter(None, [self.systems.get(system)])])
 
 
-def load_keys(path: Path, functions: Iterable[str]) -> Keys:
+def _matches(presented: str | None, accepted: list[str]) -> bool:
+    # Bytes that are no UTF-8 arrive as surrogates: they open nothing, and break nothing.
+    given = (presented or "").encode(errors="surrogatepass")
+    matches = [hmac.compare_digest(given, key.encode(errors="surrogatepass")) for key in accepted]
+    return any(matches)
+
+
+def load_keys(path: Path, functions: Iterable[str], systems: Iterable[str] = ()) -> Keys:
     """Return the keys kept at `path`, making those that are missing."""
     stored = _read(path)
     own = stored.functions if stored else {}
+    of_systems = stored.systems if stored else {}
     keys = Keys(
         master=stored.master if stored else _new_key(),
         default=stored.default if stored else _new_key(),
         functions=own | {name: _new_key() for name in functions if name not in own},
+        systems=of_systems | {name: _new_key() for name in systems if name not in of_systems},
     )
     if keys != stored:
         try:
@@ -72,6 +82,7 @@ def _read(path: Path) -> Keys | None:
             functions={
                 str(name): str(keys["default"]) for name, keys in document["functions"].items()
             },
+            systems={str(name): str(key) for name, key in document.get("systemKeys", {}).items()},
         )
     except FileNotFoundError:
         return None
@@ -84,9 +95,11 @@ def _read(path: Path) -> Keys | None:
 
 
 def _write(path: Path, keys: Keys) -> None:
-    document = {
+    document: dict[str, object] = {
         "masterKey": keys.master,
         "functionKeys": {"default": keys.default},
         "functions": {name: {"default": key} for name, key in keys.functions.items()},
     }
+    if keys.systems:
+        document["systemKeys"] = keys.systems
     private_file.write(path, json.dumps(document, indent=2).encode())

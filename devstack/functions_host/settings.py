@@ -39,6 +39,10 @@ class HostSettings:
     auto_complete_messages: bool = True
     max_concurrent_calls: int = 16
     max_auto_lock_renewal: timedelta = timedelta(minutes=5)
+    task_hub: str = "LocalHub"
+    max_orchestrators: int = 5
+    max_activities: int = 10
+    max_entities: int = 10
     #: Keys that mean nothing here, as dotted paths.
     ignored: tuple[str, ...] = field(default=())
 
@@ -93,6 +97,22 @@ def _no_prefetch(value: object) -> None:
         raise ValueError
 
 
+_HUB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{2,44}")
+_HUB_RULE = "3 to 45 letters and digits, a letter first"
+
+
+def _hub(value: object) -> str:
+    if not isinstance(value, str) or not _HUB_NAME.fullmatch(value):
+        raise ValueError
+    return value
+
+
+_DURABLE_LIMITS = {
+    "Orchestrator": "max_orchestrators",
+    "Activity": "max_activities",
+    "Entity": "max_entities",
+}
+
 #: Path in host.json -> how to read it, the field it fills (None: only checked), what it must be.
 _KNOWN: dict[tuple[str, ...], tuple[Callable[[object], object], str | None, str]] = {
     ("version",): (_version, None, 'must be "2.0"'),
@@ -127,6 +147,15 @@ _KNOWN: dict[tuple[str, ...], tuple[Callable[[object], object], str | None, str]
         None,
         "must be 0: a prefetched message's lock runs before its function starts",
     ),
+    ("extensions", "durableTask", "hubName"): (_hub, "task_hub", f"must be {_HUB_RULE}"),
+    **{
+        ("extensions", "durableTask", f"maxConcurrent{kind}Functions"): (
+            _count,
+            name,
+            "must be a whole number from 1",
+        )
+        for kind, name in _DURABLE_LIMITS.items()
+    },
 }
 
 

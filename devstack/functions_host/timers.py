@@ -88,6 +88,7 @@ class TimerTrigger:
         self.function = function
         self._argument: str = binding["name"]
         self._worker = services.worker
+        self._durable = services.durable
         self._run_on_startup = binding.get("runOnStartup") is True
         text = resolve_names(binding["schedule"], services.environment, function=function.name)
         self._schedule = _parsed(text, function.name)
@@ -163,7 +164,7 @@ class TimerTrigger:
 
     async def _invoke(self, *, past_due: bool) -> None:
         body = timer_json(self._status, past_due=past_due).encode()
-        inputs = {"argument": self._argument, "kind": "json"}
+        inputs = {"argument": self._argument, "kind": "json", **self._durable.inputs(self.function)}
         await run(self._worker, self.function, inputs, body)
 
     def _keep(self, status: TimerStatus) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from devstack.functions_host.admission import Admission
+from devstack.functions_host.durable.hub import Hub
 from devstack.functions_host.invocations import Function
 from devstack.functions_host.settings import HostSettings
 from devstack.functions_host.worker_process import WorkerProcess
@@ -21,6 +22,7 @@ class Services:
 
     worker: WorkerProcess
     admission: Admission
+    durable: Hub
     settings: HostSettings
     #: Settings of the app: the environment over `local.settings.json`.
     environment: Mapping[str, str]

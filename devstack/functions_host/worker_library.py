@@ -123,7 +123,7 @@ def start(call: Call, loop: asyncio.AbstractEventLoop, reply: Reply) -> None:
     """Have the call run; `reply` gets the answer's header and body, from the thread that ran it."""
     function = _registry.get_function(call.header["function"])
     if function is None:
-        reply(_failure(call, "FunctionNotFound", "the app has changed", ""), b"")
+        reply(_failure(call, "FunctionNotFound", "the app has changed", "", ""), b"")
     elif function.is_async:
         asyncio.run_coroutine_threadsafe(_run_on_loop(call, reply), loop)
     else:
@@ -152,7 +152,7 @@ async def _run_on_loop(call: Call, reply: Reply) -> None:
             reply(*_answer(call, value))
         else:
             kind = str(error).partition("(")[0]
-            reply(_failure(call, kind, "async function", trace or ""), b"")
+            reply(_failure(call, kind, "async function", trace or "", str(error)), b"")
     except BaseException as error:  # noqa: BLE001 - a cancellation or an exit is an outcome as well
         reply(_raised(call, error), b"")
 
@@ -161,11 +161,13 @@ def _raised(call: Call, error: BaseException) -> dict[str, Any]:
     where = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{Path(where.filename).name}:{where.lineno} in {where.name}"
     trace = "".join(traceback.format_exception(error))
-    return _failure(call, type(error).__name__, place, trace)
+    # By the same way as the trace: a message that cannot be made a text is no second failure.
+    text = "".join(traceback.format_exception_only(error)).strip()
+    return _failure(call, type(error).__name__, place, trace, text)
 
 
-def _failure(call: Call, error: str, place: str, trace: str) -> dict[str, Any]:
-    facts = {"error": error, "place": place, "trace": trace}
+def _failure(call: Call, error: str, place: str, trace: str, text: str) -> dict[str, Any]:
+    facts = {"error": error, "place": place, "trace": trace, "text": text}
     return {"id": call.header["id"], **{name: encodable(text) for name, text in facts.items()}}
 
 
@@ -177,7 +179,8 @@ def _inputs(call: Call) -> list[tuple[str, Any]]:
         datum = _datum(call.body.decode(), "json")
     else:
         datum = _datum(_http_request(header, call.body), "http")
-    return [(header["argument"], datum)]
+    clients = header.get("clients", {})
+    return [(header["argument"], datum), *((n, _datum(t, "string")) for n, t in clients.items())]
 
 
 def _http_request(header: dict[str, Any], body: bytes) -> dict[str, Any]:

@@ -44,6 +44,7 @@ _LONGEST_BACKOFF_SECONDS = 5.0
 class _Pending:
     call: Call
     deadline: float | None
+    timed_out: bool = False
 
 
 @dataclass
@@ -271,7 +272,7 @@ class WorkerProcess:
             _LOG.error("%s (pid %d), %d in flight", session.obituary, self.pid, len(left))
         self.on_death()
         for pending in left:
-            pending.call.done(Lost(session.obituary))
+            pending.call.done(Lost(session.obituary, pending.timed_out))
         if not self._first_answer.is_set():
             code = session.process.returncode
             self._refuse_or_log(
@@ -288,6 +289,7 @@ class WorkerProcess:
                 session.kill(f"the worker took more than {START_LIMIT} to start")
             for pending in session.overdue(now):
                 call = pending.call
+                pending.timed_out = True
                 why = f"{call.function} {call.id} ran over functionTimeout {self._timeout}"
                 session.kill(f"worker killed: {why}")
             if session.process.poll() is not None:
@@ -312,5 +314,5 @@ def _shut_down(connection: socket.socket) -> None:
 def _outcome(frame: Frame) -> Outcome:
     header = frame.header
     if "error" in header:
-        return Raised(header["error"], header["place"], header["trace"])
+        return Raised(header["error"], header["place"], header["trace"], header["text"])
     return Returned(header.get("status"), header.get("headers", ()), frame.body)

@@ -1,0 +1,150 @@
+"""Sees to it that what is due is done: each instance and entity by itself, the rest side by side.
+
+One task looks for what is due whenever something has changed, and starts a task for each piece.
+What the worker loses is done again, later and later where it keeps killing the worker.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Protocol
+
+from devstack.functions_host.durable.store import Store
+from devstack.functions_host.durable.work import Work
+
+_LOG = logging.getLogger("functions_host.durable")
+
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 10.0
+#: asyncio's timeouts and the wall clock differ; so often at least timers are looked at.
+_LONGEST_SLEEP_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many of each kind may be in the worker at once."""
+
+    orchestrators: int = 5
+    activities: int = 10
+    entities: int = 10
+
+
+class Readiness(Protocol):
+    """A worker that may be restarting."""
+
+    async def is_ready(self) -> bool:
+        """Wait for it; False where it does not come back."""
+
+
+@dataclass(slots=True)
+class _Lane[K: Hashable]:
+    """What is in the worker of one kind, and how often each was lost."""
+
+    limit: int
+    busy: set[K] = field(default_factory=set)
+    losses: dict[K, int] = field(default_factory=dict)
+
+    @property
+    def room(self) -> int:
+        return self.limit - len(self.busy)
+
+
+class Scheduler:
+    """Runs durable work until it is told to stop."""
+
+    def __init__(self, store: Store, work: Work, worker: Readiness, limits: Limits) -> None:
+        self._store = store
+        self._work = work
+        self._worker = worker
+        self._orchestrators = _Lane[str](limits.orchestrators)
+        self._activities = _Lane[int](limits.activities)
+        self._entities = _Lane[str](limits.entities)
+        self._wake = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pump: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Take up what was left, and go on."""
+        self._pump = asyncio.create_task(self._run())
+
+    def wake(self) -> None:
+        """Look at once for what is due: something was put into the store."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Start nothing more; what runs may end, and is kept."""
+        self._stopped.set()
+        self._wake.set()
+
+    async def close(self) -> None:
+        """Wait for what runs. What the worker lost stays in the store for the next start."""
+        if self._pump is not None:
+            await self._pump
+        await asyncio.gather(*self._tasks)
+
+    async def _run(self) -> None:
+        while not self._stopped.is_set():
+            self._wake.clear()
+            self._store.fire_timers(datetime.now(UTC))
+            self._start_what_is_due()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._sleep_seconds()):
+                    await self._wake.wait()
+
+    def _sleep_seconds(self) -> float:
+        due = self._store.next_timer()
+        if due is None:
+            return _LONGEST_SLEEP_SECONDS
+        left = (due - datetime.now(UTC)).total_seconds()
+        return min(max(left, 0.0), _LONGEST_SLEEP_SECONDS)
+
+    def _start_what_is_due(self) -> None:
+        store, work = self._store, self._work
+        steps = self._orchestrators
+        instances = store.due_instances(steps.busy)[: steps.room]
+        self._start(steps, ((name, partial(work.step, name)) for name in instances))
+        calls = self._activities
+        activities = store.due_activities(calls.busy, calls.room)
+        self._start(calls, ((call.row, partial(work.call, call)) for call in activities))
+        batches = self._entities
+        entities = store.due_entities(batches.busy)[: batches.room]
+        self._start(batches, ((name, partial(work.operate, name)) for name in entities))
+
+    def _start[K: Hashable](
+        self, lane: _Lane[K], pieces: Iterable[tuple[K, Callable[[], Awaitable[bool]]]]
+    ) -> None:
+        for key, piece in pieces:
+            lane.busy.add(key)
+            task = asyncio.create_task(self._do(lane, key, piece))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _do[K: Hashable](
+        self, lane: _Lane[K], key: K, piece: Callable[[], Awaitable[bool]]
+    ) -> None:
+        try:
+            await self._worker.is_ready()
+            if self._stopped.is_set():
+                return
+            if await piece():
+                lane.losses.pop(key, None)
+            else:
+                lane.losses[key] = lane.losses.get(key, 0) + 1
+                await self._pause(lane.losses[key])
+        except Exception:  # noqa: BLE001 - nothing was committed, so it is due again
+            _LOG.exception("durable work failed in the host and is tried again")
+            await self._pause(_LONGEST_PAUSE_SECONDS)
+        finally:
+            lane.busy.discard(key)
+            self._wake.set()
+
+    async def _pause(self, losses: float) -> None:
+        seconds = min(_FIRST_PAUSE_SECONDS * 2**losses, _LONGEST_PAUSE_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopped.wait()
