@@ -13,8 +13,7 @@ from typing import Any
 from devstack import ready
 from devstack.functions_host.admission import Admission
 from devstack.functions_host.durable.addresses import SYSTEM_KEY
-from devstack.functions_host.durable.hub import CLIENT, Hub
-from devstack.functions_host.durable.scheduler import Limits
+from devstack.functions_host.durable.hub import CLIENT, Hub, clients
 from devstack.functions_host.durable.triggers import (
     ActivityTrigger,
     DurableTrigger,
@@ -25,7 +24,7 @@ from devstack.functions_host.errors import HostError
 from devstack.functions_host.http_front import HttpFront
 from devstack.functions_host.http_trigger import HTTP_RESPONSE_LIMIT, HttpTrigger
 from devstack.functions_host.invocations import Function
-from devstack.functions_host.keys import load_keys
+from devstack.functions_host.keys import Keys, load_keys
 from devstack.functions_host.queue_trigger import QueueTrigger
 from devstack.functions_host.settings import load_host_settings, load_local_settings
 from devstack.functions_host.timers import TimerTrigger
@@ -107,11 +106,10 @@ def _prepare(options: Options) -> "_Host":
         log_level=settings.log_level,
         function_timeout=settings.function_timeout,
     )
-    limits = Limits(settings.max_orchestrators, settings.max_activities, settings.max_entities)
     services = Services(
         worker=worker,
         admission=Admission(),
-        durable=Hub(worker, settings.task_hub, limits),
+        durable=Hub(worker, settings),
         settings=settings,
         environment=environment,
         data=options.data,
@@ -142,6 +140,10 @@ def _goes_with(trigger: str, binding: dict[str, Any]) -> bool:
     return binding["type"] in _COMPANIONS.get(trigger, set()) and binding["name"] == "$return"
 
 
+def _is_durable(trigger: Trigger) -> bool:
+    return isinstance(trigger, DurableTrigger) or bool(clients(trigger.function))
+
+
 class _Host:
     def __init__(self, options: Options, services: Services) -> None:
         self._options = options
@@ -158,24 +160,16 @@ class _Host:
             raise HostError(msg)
         self._worker.on_death = self._services.admission.worker_died
         self._triggers = [to_trigger(function, self._services) for function in functions]
-        durable = self._services.durable
-        is_durable = any(isinstance(trigger, DurableTrigger) for trigger in self._triggers)
-        keys = load_keys(
-            self._options.data / "keys.json",
-            [f.name for f in functions],
-            [SYSTEM_KEY] if is_durable else [],
-        )
-        if is_durable:
-            durable.open(self._options.data / "durable.db", keys.systems[SYSTEM_KEY])
+        keys = self._open_durable()
         self._front = HttpFront(
             self._triggers,
             self._worker,
             keys,
             response_limit=self._options.http_response_limit,
-            durable=durable,
+            durable=self._services.durable,
         )
         self._port = await self._front.start(self._options.port)
-        durable.start(self._url)
+        self._services.durable.start(self._url)
         for trigger in self._triggers:
             await trigger.start()
         self._worker.on_restart = self._announce_again
@@ -186,6 +180,15 @@ class _Host:
             msg = f"--ready-file {ready_file}: cannot be written ({error.strerror}); give another."
             raise HostError(msg) from error
         _LOG.info("%d functions on http://127.0.0.1:%d", len(functions), self._port)
+
+    def _open_durable(self) -> Keys:
+        """Load the keys, and open what is durable where the app has anything so."""
+        data, is_durable = self._options.data, any(map(_is_durable, self._triggers))
+        names = [trigger.function.name for trigger in self._triggers]
+        keys = load_keys(data / "keys.json", names, [SYSTEM_KEY] if is_durable else [])
+        if is_durable:
+            self._services.durable.open(data / "durable.db", keys.systems[SYSTEM_KEY])
+        return keys
 
     @property
     def _url(self) -> str:

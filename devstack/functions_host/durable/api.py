@@ -154,18 +154,19 @@ class Api:
         return web.json_response({"Message": msg}, status=501)
 
     async def _entity(self, request: web.Request) -> web.Response:
-        entity = entity_id(request.match_info["name"], request.match_info["key"])
+        entity = _entity_of(request)
         state = self._store.entity_state(entity)
         if state is None:
             raise web.HTTPNotFound(text="")
         return web.Response(text=state, content_type="application/json")
 
     async def _signal(self, request: web.Request) -> web.Response:
-        entity = entity_id(request.match_info["name"], request.match_info["key"])
+        entity = _entity_of(request)
         if not self._catalog.has_entity(entity):
             return _refused(f"The entity '{entity}' has no entity function in this app.")
         text = await _json_body(request) or "null"
-        operation = Operation(entity, str(uuid.uuid4()), request.query.get("op", ""), text)
+        name = encodable(request.query.get("op", ""))
+        operation = Operation(entity, str(uuid.uuid4()), name, text)
         self._store.signal(operation)
         self._scheduler.wake()
         return web.Response(status=202)
@@ -182,6 +183,10 @@ class Api:
         if instance.has_ended:
             raise web.HTTPGone(text="")
         return instance
+
+
+def _entity_of(request: web.Request) -> str:
+    return encodable(entity_id(request.match_info["name"], request.match_info["key"]))
 
 
 def _refused(text: str) -> web.Response:

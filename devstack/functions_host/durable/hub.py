@@ -14,6 +14,7 @@ from devstack.functions_host.durable.scheduler import Limits, Scheduler
 from devstack.functions_host.durable.store import Store
 from devstack.functions_host.durable.work import Work
 from devstack.functions_host.invocations import Function
+from devstack.functions_host.settings import HostSettings
 from devstack.functions_host.worker_process import WorkerProcess
 
 CLIENT = "durableClient"
@@ -27,11 +28,13 @@ def clients(function: Function) -> list[str]:
 class Hub:
     """The task hub of the app. Functions are added first, then it is opened, then started."""
 
-    def __init__(self, worker: WorkerProcess, name: str, limits: Limits) -> None:
+    def __init__(self, worker: WorkerProcess, settings: HostSettings) -> None:
         self.catalog = Catalog()
         self._worker = worker
-        self._limits = limits
-        self._addresses = Addresses(name, "")
+        self._limits = Limits(
+            settings.max_orchestrators, settings.max_activities, settings.max_entities
+        )
+        self._addresses = Addresses(settings.task_hub, "")
         self._store: Store | None = None
         self._scheduler: Scheduler | None = None
 

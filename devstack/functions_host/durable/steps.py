@@ -27,6 +27,7 @@ from devstack.functions_host.durable.instances import (
 )
 from devstack.functions_host.durable.retries import Retry
 from devstack.functions_host.durable.texts import cut
+from devstack.functions_host.frames import encodable
 
 _BEGIN = EventType.EXECUTION_STARTED
 
@@ -97,6 +98,10 @@ def decide(
         maker.take_up(answer.actions)
     except StepError as error:
         return fail(instance, new, str(error), now)
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
+        # Decided once and for all: taken again, the step would only fail again.
+        why = f"it asks for what cannot be read ({type(error).__name__}: {error})."
+        return fail(instance, new, why, now)
     status = answer.custom_status
     custom = instance.custom_status if status is None else json.dumps(status)
     maker.step.instance = replace(
@@ -244,33 +249,25 @@ class _Maker:
         self._send(action, None, None)
 
     def _send(self, action: Action, instance: str | None, execution: str | None) -> None:
-        entity = action.facts["instanceId"]
+        entity, name = encodable(action.facts["instanceId"]), encodable(action.facts["operation"])
         if not self._known.has_entity(entity):
             msg = f"the entity '{entity}' has no entity function in this app."
             raise StepError(msg)
         # Read twice by the library: as JSON, and then what that says as JSON again.
         text = json.dumps(action.facts["input"])
-        operation = Operation(
-            entity, str(uuid.uuid4()), action.facts["operation"], text, instance, execution
+        operation = Operation(entity, str(uuid.uuid4()), name, text, instance, execution)
+        sent = event(EventType.EVENT_SENT, self._now, self._number(), InstanceId=entity, Name="op")
+        # By the id in it the library pairs the request with the answer.
+        sent["Input"] = json.dumps(
+            {
+                "op": name,
+                "signal": operation.is_signal,
+                "input": text,
+                "id": operation.id,
+                "parent": self._instance.id,
+            }
         )
-        request = {
-            "op": operation.name,
-            "signal": operation.is_signal,
-            "input": text,
-            "id": operation.id,
-            "parent": self._instance.id,
-        }
-        self.step.history.append(
-            event(
-                EventType.EVENT_SENT,
-                self._now,
-                self._number(),
-                InstanceId=entity,
-                Name="op",
-                # By this id the library pairs the request with the answer.
-                Input=json.dumps(request),
-            )
-        )
+        self.step.history.append(sent)
         self.step.operations.append(operation)
 
     def _continue_as_new(self, action: Action) -> None:

@@ -34,6 +34,20 @@ def test_keys_are_made_once_and_only_their_owner_can_read_them(tmp_path: Path) -
     assert load_keys(path, ["f"]) == second
 
 
+def test_an_extensions_key_opens_its_webhooks_and_no_function(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    assert "systemKeys" not in (load_keys(path, ["f"]), path.read_text())[1]
+    keys = load_keys(path, ["f"], ["extension"])
+    assert load_keys(path, ["f"], ["extension"]) == load_keys(path, ["f"]) == keys
+    own = keys.systems["extension"]
+    assert keys.admit_to_system(own, "extension")
+    assert keys.admit_to_system(keys.master, "extension")
+    for key in (keys.default, keys.functions["f"], "", None):
+        assert not keys.admit_to_system(key, "extension")
+    assert not keys.admit_to_system(own, "another")
+    assert not keys.admit(own, level="function", function="f")
+
+
 def test_a_key_that_is_no_text_opens_nothing() -> None:
     assert not KEYS.admit("\udcff", level="function", function="f")
 

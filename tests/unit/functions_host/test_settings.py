@@ -63,6 +63,13 @@ def test_host_json_is_honoured_and_what_is_unknown_is_listed_once_a_key(tmp_path
                 "prefetchCount": 0,
                 "transportType": "amqpTcp",
             },
+            "durableTask": {
+                "hubName": "SyncHub",
+                "maxConcurrentOrchestratorFunctions": 2,
+                "maxConcurrentActivityFunctions": 3,
+                "maxConcurrentEntityFunctions": 4,
+                "tracing": {},
+            },
         },
     }
     settings = load_host_settings(written(tmp_path, document))
@@ -73,10 +80,15 @@ def test_host_json_is_honoured_and_what_is_unknown_is_listed_once_a_key(tmp_path
         auto_complete_messages=False,
         max_concurrent_calls=8,
         max_auto_lock_renewal=timedelta(minutes=30),
+        task_hub="SyncHub",
+        max_orchestrators=2,
+        max_activities=3,
+        max_entities=4,
         ignored=(
             "extensionBundle",
             "logging.logLevel.Host.Results",
             "extensions.serviceBus.transportType",
+            "extensions.durableTask.tracing",
         ),
     )
 
@@ -92,6 +104,8 @@ def test_host_json_is_honoured_and_what_is_unknown_is_listed_once_a_key(tmp_path
         ({"extensions": {"serviceBus": {"maxConcurrentCalls": True}}}, "maxConcurrentCalls", "tr"),
         ({"extensions": {"serviceBus": {"prefetchCount": 20}}}, "prefetchCount", "20"),
         ({"extensions": {"serviceBus": {"autoCompleteMessages": 1}}}, "autoComplete", "1"),
+        ({"extensions": {"durableTask": {"hubName": "a-b"}}}, "durableTask.hubName", '"a-b"'),
+        ({"extensions": {"durableTask": {"hubName": "ab"}}}, "durableTask.hubName", '"ab"'),
         ({"logging": {"logLevel": {"default": "Loud"}}}, "logging.logLevel.default", '"Loud"'),
         ({"functionTimeout": "99999999999.00:00:00"}, "functionTimeout", '"99999999999.00'),
         ({"functionTimeout": f"{'9' * 5000}.00:00:00"}, "functionTimeout", '"9999'),
