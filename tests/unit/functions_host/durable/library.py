@@ -33,6 +33,10 @@ class InProcess:
         handle = df.Orchestrator.create(function)
         self._add("orchestrationTrigger", name, lambda text: handle(OrchestrationContext(text)))
 
+    def answers(self, name: str, answer: str) -> None:
+        """Take up an orchestrator that answers what the library never would."""
+        self._add("orchestrationTrigger", name, lambda _: answer)
+
     def entity(self, name: str, function: Callable[[df.DurableEntityContext], None]) -> None:
         handle = df.Entity.create(function)
         self._add("entityTrigger", name, lambda text: handle(EntityContext(text)))

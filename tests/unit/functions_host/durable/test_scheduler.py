@@ -217,12 +217,23 @@ def test_an_instance_whose_function_is_gone_fails_in_words(tmp_path: Path) -> No
     running(tmp_path, test)
 
 
-def test_an_orchestrator_that_answers_nonsense_fails_in_words(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("nonsense", "no orchestrator's state"),
+        ('{"actions": [[{"actionType": 5, "fireAt": "soon"}]]}', "cannot be read (ValueError"),
+        ('{"actions": [[{"actionType": 0}]]}', "cannot be read (KeyError"),
+        ('{"actions": [[{"actionType": 99}]]}', "type 99 (action type 99)"),
+    ],
+)
+def test_an_orchestrator_that_answers_what_cannot_be_done_fails_in_words(
+    tmp_path: Path, answer: str, says: str
+) -> None:
     async def test(made: Bench) -> None:
-        made.app._add("orchestrationTrigger", "o", lambda _: "nonsense")  # noqa: SLF001 - no orchestrator answers this
+        made.app.answers("o", answer)
         made.begin("o")
         status, output = await made.result()
         assert status == "Failed"
-        assert "no orchestrator's state" in output
+        assert says in output
 
     running(tmp_path, test)
