@@ -97,7 +97,8 @@ def decide(
         maker.keep_retries_in_step()
         maker.take_up(answer.actions)
     except StepError as error:
-        return fail(instance, new, str(error), now)
+        # A failure outside the library brings no actions: its own error says more than that.
+        return fail(instance, new, answer.error or str(error), now)
     except (KeyError, OverflowError, TypeError, ValueError) as error:
         # Decided once and for all: taken again, the step would only fail again.
         why = f"it asks for what cannot be read ({type(error).__name__}: {error})."

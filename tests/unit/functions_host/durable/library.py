@@ -33,9 +33,9 @@ class InProcess:
         handle = df.Orchestrator.create(function)
         self._add("orchestrationTrigger", name, lambda text: handle(OrchestrationContext(text)))
 
-    def answers(self, name: str, answer: str) -> None:
+    def handles(self, name: str, handler: Callable[[str], str]) -> None:
         """Take up an orchestrator that answers what the library never would."""
-        self._add("orchestrationTrigger", name, lambda _: answer)
+        self._add("orchestrationTrigger", name, handler)
 
     def entity(self, name: str, function: Callable[[df.DurableEntityContext], None]) -> None:
         handle = df.Entity.create(function)

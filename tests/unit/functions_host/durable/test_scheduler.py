@@ -230,10 +230,27 @@ def test_an_orchestrator_that_answers_what_cannot_be_done_fails_in_words(
     tmp_path: Path, answer: str, says: str
 ) -> None:
     async def test(made: Bench) -> None:
-        made.app.answers("o", answer)
+        made.app.handles("o", lambda _: answer)
         made.begin("o")
         status, output = await made.result()
         assert status == "Failed"
         assert says in output
+
+    running(tmp_path, test)
+
+
+def test_an_orchestrator_that_fails_outside_the_library_keeps_its_error(tmp_path: Path) -> None:
+    def breaks(text: str) -> str:
+        if len(json.loads(text)["history"]) > 2:
+            msg = "out of order"
+            raise RuntimeError(msg)
+        return '{"actions": [[{"actionType": 0, "functionName": "a", "input": "1"}]]}'
+
+    async def test(made: Bench) -> None:
+        made.app.handles("o", breaks)
+        made.app.activity("a", echo)
+        made.begin("o")
+        expected = "Orchestrator function 'o' failed: RuntimeError: out of order"
+        assert await made.result() == ("Failed", expected)
 
     running(tmp_path, test)
