@@ -128,6 +128,10 @@ def _read_array(buffer: bytes, position: int) -> Value:
     constructor = buffer[position : position + 1]
     position += 1
     values: list[Value] = []
+    if count > len(buffer):
+        # Elements without a width, such as nulls: a few bytes could ask for billions of them.
+        msg = "an array says that it has more elements than the message has bytes"
+        raise MalformedError(msg)
     for _ in range(count):
         # Elements share the array's constructor: give each its own to read it like any value.
         width = _FIXED_WIDTH.get(constructor[0] >> 4)

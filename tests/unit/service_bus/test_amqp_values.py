@@ -77,6 +77,11 @@ def test_a_descriptor_is_skipped() -> None:
     assert amqp.read(amqp.described(0x77, amqp.text("inside"))) == "inside"
 
 
+def test_an_array_of_billions_of_nulls_in_a_few_bytes_is_refused() -> None:
+    with pytest.raises(amqp.MalformedError, match="more elements"):
+        amqp.read(b"\xf0\x00\x00\x00\x05\xff\xff\xff\xff\x40")
+
+
 @given(st.binary(min_size=1, max_size=60))
 def test_garbage_raises_nothing_unexpected(garbage: bytes) -> None:
     try:
