@@ -26,6 +26,7 @@ from services.azure_access import (
     table_client,
 )
 from services.configuration_container import CONTAINER
+from services.detection.activity import DurableDetectionService
 from services.detection.execute_job import ExecuteJobService
 from services.detection.job_run import JobRunner
 from services.detection.jobs import JobService
@@ -77,6 +78,11 @@ class Composition:
         with self._building:
             return self._retrieval
 
+    def durable_detection(self) -> DurableDetectionService:
+        """Return the service behind the activities of durable detection."""
+        with self._building:
+            return self._durable_detection
+
     def execute_job(self) -> ExecuteJobService:
         """Return the service behind the function `ExecuteJob`."""
         with self._building:
@@ -119,6 +125,19 @@ class Composition:
             metrics=self.metrics,
             heartbeat=self._heartbeat,
             budget=TICK_BUDGET,
+            now=_now,
+        )
+
+    @cached_property
+    def _durable_detection(self) -> DurableDetectionService:
+        return DurableDetectionService(
+            self._initialization,
+            JobService(self.watermarks),
+            self.watermarks,
+            blob_client(self._environ).get_container_client(BOUNDARIES),
+            source_of=self.connector,
+            open_service_bus=self.open_service_bus,
+            metrics=self.metrics,
             now=_now,
         )
 

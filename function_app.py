@@ -7,6 +7,7 @@ when a function runs, with its reason, and not as an app without functions.
 import gc
 import json
 import logging
+import os
 import uuid
 
 import azure.functions as func
@@ -14,6 +15,7 @@ import azure.functions as func
 import composition
 from models.job import Priority
 from models.queues import PROCESSING_QUEUES
+from models.settings import detects_durably
 from services.azure_access import SERVICE_BUS
 from services.processing.delivery import Delivery
 
@@ -28,11 +30,30 @@ for _name in ("azure.core", "azure.identity", "azure.monitor", "azure.servicebus
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 
-@app.function_name("GetChanges")
-@app.timer_trigger(arg_name="timer", schedule="%SYNC_GET_CHANGES_SCHEDULE%")
-def get_changes(timer: func.TimerRequest) -> None:  # noqa: ARG001 - the host binds it by name
-    """Detect the changes of all due jobs and send them to the queues."""
-    composition.APP.get_changes().execute()
+if detects_durably(os.environ):
+    from durable_functions import blueprint
+
+    app.register_functions(blueprint)
+else:
+
+    @app.function_name("GetChanges")
+    @app.timer_trigger(arg_name="timer", schedule="%SYNC_GET_CHANGES_SCHEDULE%")
+    def get_changes(timer: func.TimerRequest) -> None:  # noqa: ARG001 - the host binds it by name
+        """Detect the changes of all due jobs and send them to the queues."""
+        composition.APP.get_changes().execute()
+
+    @app.function_name("StartGetChangesOrchestration")
+    @app.route(
+        route="StartGetChangesOrchestration",
+        methods=["POST"],
+        auth_level=func.AuthLevel.FUNCTION,
+    )
+    def refuse_to_start(req: func.HttpRequest) -> func.HttpResponse:  # noqa: ARG001 - as above
+        """Say that the timer detects."""
+        error = "detection runs by timer; set the app setting SYNC_DETECTION to durable to start it"
+        return func.HttpResponse(
+            json.dumps({"errors": [error]}), status_code=409, mimetype="application/json"
+        )
 
 
 @app.function_name("ExecuteJob")

@@ -1,4 +1,4 @@
-"""App settings that are numbers; connections and schedules are read where they are used."""
+"""App settings beside connections and schedules, which are read where they are used."""
 
 import os
 from collections.abc import Mapping
@@ -23,6 +23,11 @@ def backoff_unit(environ: Mapping[str, str]) -> timedelta:
     millisecond = timedelta(milliseconds=1)
     usual = DEFAULT_BACKOFF_UNIT // millisecond
     return _number(environ, "SYNC_BACKOFF_UNIT_MS", "milliseconds", usual) * millisecond
+
+
+def detects_durably(environ: Mapping[str, str]) -> bool:
+    """Tell whether detection runs as a durable orchestration and not by the timer."""
+    return environ.get("SYNC_DETECTION", "").strip().lower() == "durable"
 
 
 def _number(environ: Mapping[str, str], name: str, unit: str, default: int) -> int:

@@ -66,7 +66,7 @@ class SqlConnector(ConnectorBase):
     ) -> None:
         self._engine = engine
         self._checks = checks or engine
-        self._page_size = page_size
+        self.page_size = page_size
         self._writes: dict[_Kind, Write] = {}
         self._answers: dict[_AnswerKind, Answer] = {}
         self._references = SqlLookup(engine)
@@ -92,7 +92,7 @@ class SqlConnector(ConnectorBase):
         """Merge changed rows and tombstones, each read in the order of its cursor."""
         with translated(mapping.source_entity):
             serializer = self.serializer(mapping, job)
-            reading = Reading(self._engine, mapping, job, serializer, self._page_size)
+            reading = Reading(self._engine, mapping, job, serializer, self.page_size)
             changes = reading.changes(watermark, condition)
             for page in batched(changes, _MAPPED_AT_ONCE, strict=False):
                 yield from serializer.serialize(page)

@@ -13,7 +13,7 @@ from models.job import Job
 from models.mapping import Mapping
 from models.queue_message import JobActionType, QueueMessage
 from models.watermark import WatermarkValue
-from services.detection.watermarks import WatermarkService
+from services.detection.watermarks import StoredWatermark
 from services.outgoing import OutgoingMessage
 
 
@@ -25,10 +25,41 @@ class SourceConnector(Protocol):
         """Whether a run may end between two messages and go on from the last one's tracker."""
         ...
 
+    @property
+    def page_size(self) -> int:
+        """How many changes it reads at once."""
+        ...
+
     def retrieve_changes(
         self, mapping: Mapping, job: Job, watermark: WatermarkValue, condition: Filter | None
     ) -> Iterator[QueueMessage]:
         """Yield what changed at or after `watermark`, in the order of the cursor."""
+        ...
+
+
+#: The connector of a connection.
+SourceOf = Callable[[Connection], SourceConnector]
+
+
+class Watermarks(Protocol):
+    """Where a run begins, and where it notes its end: `WatermarkService`, or what stands for it."""
+
+    def get_watermark_by_job_name(self, job_name: str) -> StoredWatermark:
+        """Return where the job is."""
+        ...
+
+    def get_boundary(self, job_name: str, watermark: str) -> Boundary:
+        """Return what was sent at that value."""
+        ...
+
+    def update_watermark_by_job_name(
+        self,
+        job_name: str,
+        watermark: str,
+        boundary: Boundary,
+        last_cron_run: datetime | None,
+    ) -> None:
+        """Note where the job is now."""
         ...
 
 
@@ -119,9 +150,9 @@ class JobRunner:
 
     def __init__(
         self,
-        watermarks: WatermarkService,
+        watermarks: Watermarks,
         *,
-        source_of: Callable[[Connection], SourceConnector],
+        source_of: SourceOf,
     ) -> None:
         self._watermarks = watermarks
         self._source_of = source_of

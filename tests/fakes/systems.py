@@ -24,7 +24,9 @@ class ListSource:
         *,
         can_stop_midway: bool = True,
         on_message: Callable[[], None] = lambda: None,
+        page_size: int = 1_000,
     ) -> None:
+        self.page_size = page_size
         self.messages = list(messages)
         self.can_stop_midway = can_stop_midway
         self.watermarks: list[str] = []

@@ -1,0 +1,172 @@
+"""`GetChangesActivity`: some pages of one job's source, sent before the activity returns.
+
+It returns where it arrived, never records: what an activity returns stands in the orchestration's
+history (case D6). An activity may run twice; that leads to repeats, never to gaps.
+"""
+
+import hashlib
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from azure.core.exceptions import ResourceNotFoundError
+
+from delivery.errors import ConfigurationError
+from models.boundary import Boundary
+from models.document import Document, Name
+from services.broker_limits import cut
+from services.detection.job_run import JobRunner, RunOptions, SourceOf
+from services.detection.jobs import JobService
+from services.detection.service_bus import ServiceBusService
+from services.detection.watermarks import StoredWatermark, WatermarkService
+from services.initialization import InitializationService
+from services.metrics import MetricsService
+
+if TYPE_CHECKING:
+    from azure.storage.blob import ContainerClient
+
+
+_LOGGER = logging.getLogger(__name__)
+
+#: A row of an orchestration's history holds 64 KB, a stack trace included (case D3).
+_ERROR_BYTES = 2_000
+
+
+class JobFailedError(Exception):
+    """A job's run failed; the text says why, in a few lines."""
+
+
+class JobActivityParam(Document):
+    """What an activity is asked for; `cookie` is the watermark where the one before arrived.
+
+    `owner` is the orchestration's instance, `max_batch_size` so many source pages.
+    """
+
+    job: Name
+    owner: Name
+    page: int = 0
+    cookie: str | None = None
+    max_batch_size: int = 3
+
+
+class DurableDetectionService:
+    """What the activities of durable detection do. The stored watermark is read, never written."""
+
+    def __init__(  # noqa: PLR0913 - as `ProcessJobsForRetrievalInOrderService`
+        self,
+        initialization: InitializationService,
+        jobs: JobService,
+        watermarks: WatermarkService,
+        scratch: "ContainerClient",
+        *,
+        source_of: SourceOf,
+        open_service_bus: Callable[[], ServiceBusService],
+        metrics: MetricsService,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._initialization = initialization
+        self._jobs = jobs
+        self._watermarks = watermarks
+        self._scratch = scratch
+        self._source_of = source_of
+        self._open_service_bus = open_service_bus
+        self._metrics = metrics
+        self._now = now
+
+    def list_jobs(self) -> list[list[Any]]:
+        """Return the due jobs in their order, each with those that it depends on."""
+        configuration = self._initialization.refresh()
+        due = self._jobs.get_jobs_to_run(configuration, self._now())
+        return [[job.name, list(job.depends_on)] for job in due]
+
+    def execute(self, param: JobActivityParam) -> dict[str, Any]:
+        """Send the next pages; return where they end, and whether more is to come.
+
+        Raise JobFailedError, whose text is short enough for a history, whatever went wrong.
+        """
+        try:
+            return self._execute(param)
+        except Exception as error:
+            _LOGGER.exception("job %s failed in a durable run", param.job)
+            raise JobFailedError(cut(str(error), _ERROR_BYTES)) from error
+
+    def _execute(self, param: JobActivityParam) -> dict[str, Any]:
+        configuration = self._initialization.ensure_initialized()
+        job = configuration.jobs.get(param.job)
+        if job is None:
+            msg = f"there is no job {param.job!r} any more"
+            raise ConfigurationError(msg)
+        source = self._source_of(configuration.connections[job.source])
+        carried = _Carried(self._watermarks, self._scratch, param)
+        options = RunOptions(must_stop=_after(param.max_batch_size * source.page_size))
+        runner = JobRunner(carried, source_of=lambda _: source)
+        with self._open_service_bus() as service_bus:
+            run = runner.run(job, configuration, service_bus, options, last_cron_run=None)
+        self._metrics.changes_detected(job.name, run.detected)
+        if run.finished:
+            carried.forget()
+        return {
+            "page": param.page + param.max_batch_size,
+            "cookie": run.watermark_after,
+            "watermark": run.watermark_before,
+            "hasMore": not run.finished,
+            "detected": run.detected,
+        }
+
+
+class _Carried:
+    """The watermark that goes from activity to activity, and what was sent at that very value.
+
+    The value is the cookie. The hashes of what was sent at it may be many: they lie in a blob of
+    the instance's own until the job is read.
+    """
+
+    def __init__(
+        self, stored: WatermarkService, scratch: "ContainerClient", param: JobActivityParam
+    ) -> None:
+        self._stored = stored
+        self._cookie = param.cookie
+        name = hashlib.sha256(f"{param.owner}/{param.job}".encode()).hexdigest()
+        self._blob = scratch.get_blob_client(f"durable/{name}")
+
+    def get_watermark_by_job_name(self, job_name: str) -> StoredWatermark:
+        if self._cookie is None:
+            return self._stored.get_watermark_by_job_name(job_name)
+        return StoredWatermark(self._cookie)
+
+    def get_boundary(self, job_name: str, watermark: str) -> Boundary:
+        if self._cookie is None:
+            return self._stored.get_boundary(job_name, watermark)
+        try:
+            boundary = Boundary.decode(self._blob.download_blob().readall().decode())
+        except (ResourceNotFoundError, ValueError):
+            return Boundary(watermark)
+        return boundary if boundary.value == watermark else Boundary(watermark)
+
+    def update_watermark_by_job_name(
+        self,
+        job_name: str,  # noqa: ARG002 - as the stored watermarks
+        watermark: str,  # noqa: ARG002 - the boundary has it too
+        boundary: Boundary,
+        last_cron_run: datetime | None,  # noqa: ARG002 - a durable run is none of the timer's
+    ) -> None:
+        self._blob.upload_blob(boundary.encode(), overwrite=True)
+
+    def forget(self) -> None:
+        """Remove the blob."""
+        with suppress(ResourceNotFoundError):
+            self._blob.delete_blob()
+
+
+def _after(count: int) -> Callable[[], bool]:
+    """Return what is asked after each message, and says yes from the given one on."""
+    left = count
+
+    def is_over() -> bool:
+        nonlocal left
+        left -= 1
+        return left <= 0
+
+    return is_over

@@ -1,0 +1,148 @@
+"""`GetChangesOrchestrator`: the jobs one after the other, each held while it is read.
+
+A generator that is replayed: the same history must give the same actions. So everything that may
+change, the list of jobs included, comes from activities, and nothing here asks a clock.
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from services.broker_limits import cut
+from services.detection.job_state import Claim, Operation
+
+if TYPE_CHECKING:
+    from azure.durable_functions import DurableOrchestrationContext
+
+ORCHESTRATOR = "GetChangesOrchestrator"
+LIST_ACTIVITY = "GetJobsActivity"
+ACTIVITY = "GetChangesActivity"
+ENTITY, ENTITY_KEY = "JobState", "jobs"
+
+#: The specification's MaxBatchSize: so many source pages an activity.
+PAGES = 3
+
+#: After so many activities the history begins anew: it is read again at every step.
+MOST_ACTIVITIES = 50
+
+#: A row of the history holds 64 KB; an error's text is cut long before (case D3).
+_ERROR_BYTES = 2_000
+
+
+class JobsFailedError(Exception):
+    """Some jobs failed; the others were read to their end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where an instance is; the input after `continue_as_new`.
+
+    `position` is of the job in hand, `cookie` where its reading goes on, None before its first
+    activity. `jobs` are names, each with those that it depends on; None before anybody has asked.
+    """
+
+    jobs: list[list[Any]] | None = None
+    position: int = 0
+    page: int = 0
+    cookie: str | None = None
+    detected: dict[str, int] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def read(self, name: str, done: Mapping[str, Any]) -> "Progress":
+        """Return the progress after an activity."""
+        detected = self.detected.get(name, 0) + done["detected"]
+        return replace(
+            self,
+            page=done["page"],
+            cookie=done["cookie"],
+            detected={**self.detected, name: detected},
+        )
+
+    def failed(self, name: str, error: Exception) -> "Progress":
+        """Return the progress after a job's failure."""
+        return replace(self, failures={**self.failures, name: cut(str(error), _ERROR_BYTES)})
+
+    def skip(self, name: str) -> "Progress":
+        """Return the progress after a job that was not run."""
+        return replace(self, skipped=[*self.skipped, name]).next_job()
+
+    def next_job(self) -> "Progress":
+        """Return the progress before the next job."""
+        return replace(self, position=self.position + 1, page=0, cookie=None)
+
+
+def orchestrate(context: "DurableOrchestrationContext") -> Generator[Any, Any, Any]:
+    """Run the jobs; return how many changes each one had, and which were skipped.
+
+    A job that somebody else has in hand is skipped, and so is one that depends on a job that
+    failed or was skipped. A job that fails gives its claim back and does not stop those after it.
+    Raise JobsFailedError in the end where some failed.
+    """
+    progress = Progress(**(context.get_input(expected_type=dict) or {}))
+    if progress.jobs is None:
+        listed = yield context.call_activity(LIST_ACTIVITY, "", expected_type=list)
+        progress = replace(progress, jobs=listed)
+    activities = 0
+    for name, depends_on in (progress.jobs or [])[progress.position :]:
+        claim = Claim(name, context.instance_id)
+        if progress.cookie is None and not (
+            yield from _begin(context, claim, progress, depends_on)
+        ):
+            progress = progress.skip(name)
+            continue
+        try:
+            while True:
+                if activities == MOST_ACTIVITIES:
+                    context.continue_as_new(asdict(progress))
+                    return None
+                done = yield _read(context, claim, progress)
+                activities += 1
+                progress = progress.read(name, done)
+                if not done["hasMore"]:
+                    break
+                # A heartbeat: the claim runs anew.
+                yield _ask(context, Operation.ADD, claim)
+        except Exception as error:  # noqa: BLE001 - the library raises no narrower one
+            progress = progress.failed(name, error)
+        # Behind the `except` and in no `finally`: that would run at every replay (case D1).
+        yield _ask(context, Operation.REMOVE, claim)
+        progress = progress.next_job()
+    if progress.failures:
+        raise JobsFailedError(
+            "; ".join(f"job {job} failed: {why}" for job, why in progress.failures.items())
+        )
+    return {"detected": progress.detected, "skipped": progress.skipped}
+
+
+def _begin(
+    context: "DurableOrchestrationContext",
+    claim: Claim,
+    progress: Progress,
+    depends_on: list[str],
+) -> Generator[Any, Any, bool]:
+    """Return whether the job is ours now."""
+    if {*depends_on} & {*progress.failures, *progress.skipped}:
+        return False
+    if (yield _ask(context, Operation.IN_PROGRESS, claim)):
+        return False
+    # To ask first is the specification's; only this one decides (case D4).
+    return bool((yield _ask(context, Operation.ADD, claim)))
+
+
+def _ask(context: "DurableOrchestrationContext", operation: Operation, claim: Claim) -> Any:  # noqa: ANN401 - the library's task
+    from azure.durable_functions import EntityId  # noqa: PLC0415 - for durable operation only
+
+    entity = EntityId(ENTITY, ENTITY_KEY)
+    return context.call_entity(entity, operation.value, claim.to_json(), expected_type=bool)
+
+
+def _read(context: "DurableOrchestrationContext", claim: Claim, progress: Progress) -> Any:  # noqa: ANN401 - as above
+    param = {
+        "job": claim.job,
+        "owner": claim.owner,
+        "page": progress.page,
+        "cookie": progress.cookie,
+        "maxBatchSize": PAGES,
+    }
+    return context.call_activity(ACTIVITY, param, expected_type=dict)
