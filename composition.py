@@ -192,16 +192,18 @@ class Composition:
         storage = blob_client(self._environ, **_SHORT_TIMEOUTS)
         table = table_client(self._environ, **_SHORT_TIMEOUTS).get_table_client(TABLE)
         heartbeat = HeartbeatService(table)
-        schedule = self._environ.get("SYNC_GET_CHANGES_SCHEDULE")
+        parts = {
+            "tables": health_parts.tables(heartbeat),
+            "blobs": health_parts.blobs(storage.get_container_client(PAYLOADS)),
+            "serviceBus": health_parts.service_bus(self._open_without_retries),
+            "queueDepth": health_parts.queue_depth(self._queue_depth),
+            "configuration": health_parts.configuration(self._initialization),
+        }
+        if not settings.detects_durably(self._environ):
+            schedule = self._environ.get("SYNC_GET_CHANGES_SCHEDULE")
+            parts["getChanges"] = health_parts.get_changes(heartbeat, schedule, now=_now)
         return HealthService(
-            {
-                "tables": health_parts.tables(heartbeat),
-                "blobs": health_parts.blobs(storage.get_container_client(PAYLOADS)),
-                "serviceBus": health_parts.service_bus(self._open_without_retries),
-                "queueDepth": health_parts.queue_depth(self._queue_depth),
-                "configuration": health_parts.configuration(self._initialization),
-                "getChanges": health_parts.get_changes(heartbeat, schedule, now=_now),
-            },
+            parts,
             health_parts.connections(self._initialization, self.connector),
             now=_now,
         )

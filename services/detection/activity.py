@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from azure.core.exceptions import ResourceNotFoundError
+from azure.core.exceptions import AzureError, ResourceNotFoundError
 
 from delivery.errors import ConfigurationError
 from models.boundary import Boundary
@@ -102,8 +102,12 @@ class DurableDetectionService:
         carried = _Carried(self._watermarks, self._scratch, param)
         options = RunOptions(must_stop=_after(param.max_batch_size * source.page_size))
         runner = JobRunner(carried, source_of=lambda _: source)
-        with self._open_service_bus() as service_bus:
-            run = runner.run(job, configuration, service_bus, options, last_cron_run=None)
+        try:
+            with self._open_service_bus() as service_bus:
+                run = runner.run(job, configuration, service_bus, options, last_cron_run=None)
+        except Exception:
+            carried.forget()  # no activity follows one that failed
+            raise
         self._metrics.changes_detected(job.name, run.detected)
         if run.finished:
             carried.forget()
@@ -155,8 +159,8 @@ class _Carried:
         self._blob.upload_blob(boundary.encode(), overwrite=True)
 
     def forget(self) -> None:
-        """Remove the blob."""
-        with suppress(ResourceNotFoundError):
+        """Remove the blob; one that stays does no harm."""
+        with suppress(AzureError):
             self._blob.delete_blob()
 
 

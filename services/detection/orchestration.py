@@ -28,9 +28,17 @@ MOST_ACTIVITIES = 50
 #: A row of the history holds 64 KB; an error's text is cut long before (case D3).
 _ERROR_BYTES = 2_000
 
+#: What the errors of all jobs may have together, and the text of the instance's own error.
+_ERRORS_BYTES = 20_000
+_TEXT_BYTES = 30_000
+
 
 class JobsFailedError(Exception):
     """Some jobs failed; the others were read to their end."""
+
+
+class ClaimLostError(Exception):
+    """Somebody else has the job that was in hand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,8 @@ class Progress:
 
     def failed(self, name: str, error: Exception) -> "Progress":
         """Return the progress after a job's failure."""
-        return replace(self, failures={**self.failures, name: cut(str(error), _ERROR_BYTES)})
+        most = min(_ERROR_BYTES, _ERRORS_BYTES // max(1, len(self.jobs or ())))
+        return replace(self, failures={**self.failures, name: cut(str(error), most)})
 
     def skip(self, name: str) -> "Progress":
         """Return the progress after a job that was not run."""
@@ -101,17 +110,15 @@ def orchestrate(context: "DurableOrchestrationContext") -> Generator[Any, Any, A
                 progress = progress.read(name, done)
                 if not done["hasMore"]:
                     break
-                # A heartbeat: the claim runs anew.
-                yield _ask(context, Operation.ADD, claim)
+                yield from _renew(context, claim)
         except Exception as error:  # noqa: BLE001 - the library raises no narrower one
             progress = progress.failed(name, error)
         # Behind the `except` and in no `finally`: that would run at every replay (case D1).
         yield _ask(context, Operation.REMOVE, claim)
         progress = progress.next_job()
     if progress.failures:
-        raise JobsFailedError(
-            "; ".join(f"job {job} failed: {why}" for job, why in progress.failures.items())
-        )
+        reasons = (f"job {job} failed: {why}" for job, why in progress.failures.items())
+        raise JobsFailedError(cut("; ".join(reasons), _TEXT_BYTES))
     return {"detected": progress.detected, "skipped": progress.skipped}
 
 
@@ -128,6 +135,13 @@ def _begin(
         return False
     # To ask first is the specification's; only this one decides (case D4).
     return bool((yield _ask(context, Operation.ADD, claim)))
+
+
+def _renew(context: "DurableOrchestrationContext", claim: Claim) -> Generator[Any, Any]:
+    """Have the claim run anew; raise where it had ended and somebody else has the job."""
+    if not (yield _ask(context, Operation.ADD, claim)):
+        msg = "an activity took longer than the claim lasts, and another instance has the job now"
+        raise ClaimLostError(msg)
 
 
 def _ask(context: "DurableOrchestrationContext", operation: Operation, claim: Claim) -> Any:  # noqa: ANN401 - the library's task

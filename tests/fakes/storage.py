@@ -164,6 +164,16 @@ class MemoryBlob:
         self._container = container
         self._name = name
 
+    def upload_blob(self, content: str | bytes, *, overwrite: bool = False) -> None:
+        data = content.encode() if isinstance(content, str) else content
+        self._container.upload_blob(self._name, data, overwrite=overwrite)
+
+    def download_blob(self) -> "MemoryDownload":
+        return self._container.download_blob(self._name)
+
+    def delete_blob(self) -> None:
+        self._container.delete_blob(self._name)
+
     def set_blob_metadata(
         self,
         metadata: dict[str, str],

@@ -47,6 +47,7 @@ def test_the_functions_have_the_names_of_the_specification() -> None:
     statement = "print(*(f.get_function_name() for f in function_app.app.get_functions()))"
     assert _app_in_a_fresh_process(statement).split() == [
         "GetChanges",
+        "StartGetChangesOrchestration",
         "ExecuteJob",
         "GetHealth",
         "RunMaintenance",

@@ -3,12 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from unittest.mock import create_autospec
+from unittest.mock import call, create_autospec
 
 import pytest
 
-from devstack.demo import mover, story
+from devstack.demo import durable, mover, story
 from devstack.demo.books import Books, Figures
 from devstack.demo.databases import Databases, Difference
 from devstack.demo.narration import stamped
@@ -79,6 +80,59 @@ def told(
     stack = create_autospec(Stack, instance=True)
     ending = Story(stack, databases, connector.books, narrator, customers).tell()
     return ending, narrator.lines
+
+
+class Started(durable.Orchestration):
+    """An orchestration that was over before anybody asked."""
+
+    def has_ended(self) -> bool:
+        return True
+
+
+def told_of_a_durable_load(
+    connector: Connector, monkeypatch: pytest.MonkeyPatch, customers: int = 5_000
+) -> tuple[list[str], list[tuple[str, str]], Stack]:
+    databases = create_autospec(Databases, instance=True)
+    databases.compare.return_value = Difference()
+    databases.now.return_value = datetime(2026, 11, 30, 12, tzinfo=UTC)
+    set_by_hand: list[tuple[str, str]] = []
+
+    def start(stack: Stack) -> durable.Orchestration:
+        connector.detect_changes(stack)
+        return Started("0" * 32, "")
+
+    monkeypatch.setattr(story, "detect_changes", connector.detect_changes)
+    monkeypatch.setattr(durable, "start", start)
+    monkeypatch.setattr(durable, "set_watermark", lambda _, *given: set_by_hand.append(given))
+    monkeypatch.setattr(mover, "bring_back", lambda *_: mover.Moved([], Counter({CUSTOMERS: 0})))
+    monkeypatch.setattr(mover, "remaining", lambda _: [])
+    narrator = Recorder()
+    stack = create_autospec(Stack, instance=True)
+    Story(stack, databases, connector.books, narrator, customers, is_durable=True).tell()
+    return narrator.lines, set_by_hand, stack
+
+
+def test_behind_a_durable_load_the_timer_begins_where_the_load_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connector = Connector(tmp_path, most=1_000_000)
+    lines, set_by_hand, stack = told_of_a_durable_load(connector, monkeypatch)
+    assert set_by_hand == [(job, "2026-11-30T12:00:00+00:00") for job in JOBS]
+    assert stack.restart_host.mock_calls == [  # type: ignore[attr-defined] # it is a mock
+        call(SYNC_DETECTION="durable"),
+        call(SYNC_DETECTION="timer"),
+    ]
+    assert connector.runs == 3
+    assert max(len(stamped(line)) for line in lines) <= 80
+
+
+def test_an_orchestration_that_fails_ends_the_story_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = {"runtimeStatus": "Failed", "output": "job orders-to-erp failed: no table"}
+    monkeypatch.setattr(durable, "_ask", lambda _: state)
+    with pytest.raises(StackError, match="orchestration 7 ended as Failed: job orders-to-erp"):
+        durable.Orchestration("7", "http://127.0.0.1").has_ended()
 
 
 def test_three_runs_find_all_changes_where_time_is_enough(
