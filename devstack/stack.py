@@ -148,6 +148,13 @@ class Stack:
             )
         return self._host
 
+    def restart_host(self, **settings: str) -> None:
+        """Stop the Functions host in order, and start it with more settings, or others."""
+        self.host.stop()
+        self.settings = {**self.settings, **settings}
+        self._host = None
+        self.host.start()
+
     def app_settings(self) -> dict[str, str]:
         """Return the app settings for this run."""
         service_bus = self.service_bus.facts()

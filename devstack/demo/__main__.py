@@ -29,10 +29,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="devstack.demo", description=__doc__)
     text = f"of the initial load (default {_CUSTOMERS}), with {ORDERS_PER_CUSTOMER} orders each"
     parser.add_argument("--customers", type=_customers, default=_CUSTOMERS, help=text, metavar="N")
+    text = "make the initial load as an orchestration of Azure Durable Functions"
+    parser.add_argument("--durable", action="store_true", help=text)
     options = parser.parse_args()
     # Whatever the locale: an umlaut that it lacks is no reason to end.
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr] # a text file, as always
-    return run_command("demo", lambda folder: _run(folder, options.customers))
+    return run_command(
+        "demo", lambda folder: _run(folder, options.customers, is_durable=options.durable)
+    )
 
 
 def _customers(text: str) -> int:
@@ -42,7 +46,7 @@ def _customers(text: str) -> int:
     raise argparse.ArgumentTypeError(msg)
 
 
-def _run(folder: Path, customers: int) -> None:
+def _run(folder: Path, customers: int, *, is_durable: bool) -> None:
     started = time.monotonic()
     with narrating() as narrator, ingestion() as (metrics, settings):
         narrator.begin("starting PostgreSQL, Azurite and the Service Bus emulator")
@@ -58,7 +62,8 @@ def _run(folder: Path, customers: int) -> None:
             }
             books = Books(metrics, folder / "service_bus" / ARRIVALS)
             try:
-                ending = Story(stack, databases, books, narrator, customers).tell()
+                story = Story(stack, databases, books, narrator, customers, is_durable=is_durable)
+                ending = story.tell()
             finally:
                 narrator.begin("stopping the servers")
     _conclude(ending, time.monotonic() - started)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -183,6 +184,12 @@ class Databases:
             different=sum(found[key] != wanted[key] for key in wanted.keys() & found.keys()),
             surplus=len(found.keys() - wanted.keys()),
         )
+
+    def now(self) -> datetime:
+        """Return the time by the CRM's clock, which is the one in its records."""
+        [(now,)] = self._crm.execute("SELECT clock_timestamp()").fetchall()
+        found: datetime = now
+        return found
 
     def count_partners(self) -> int:
         """Return how many customers the ERP holds."""

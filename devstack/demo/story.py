@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from decimal import Decimal
 
-from devstack.demo import mover
+from devstack.demo import durable, mover
 from devstack.demo.books import Books, Figures, Remaining
 from devstack.demo.databases import Databases, Difference
 from devstack.demo.narration import Narrator
@@ -74,16 +75,27 @@ class Ending:
 
 
 class Story:
-    """Drives the stack through the story and tells it."""
+    """Drives the stack through the story and tells it.
 
-    def __init__(
-        self, stack: Stack, databases: Databases, books: Books, narrator: Narrator, customers: int
+    The initial load is of `customers`; where `is_durable`, it is an orchestration.
+    """
+
+    def __init__(  # noqa: PLR0913 - who takes part in it, and how it goes
+        self,
+        stack: Stack,
+        databases: Databases,
+        books: Books,
+        narrator: Narrator,
+        customers: int,
+        *,
+        is_durable: bool = False,
     ) -> None:
         self._stack = stack
         self._databases = databases
         self._books = books
         self._narrator = narrator
         self._amounts = Amounts(customers)
+        self._is_durable = is_durable
 
     def tell(self) -> Ending:
         """Go through all of it; raise StackError where something stands still."""
@@ -109,14 +121,40 @@ class Story:
         self._begin("filling the CRM; the ERP is empty")
         databases.insert_customers(1, amounts.customers)
         databases.insert_orders(1, amounts.orders, customers=amounts.customers)
-        self._begin("starting the Functions host")
-        self._stack.host.start()
-        self._detect(
+        load = (
             f"run 1, the initial load: {amounts.customers:,} customers, then "
-            f"{amounts.orders:,} orders",
-            {CUSTOMERS: amounts.customers, ORDERS: amounts.orders},
+            f"{amounts.orders:,} orders"
         )
+        changed = {CUSTOMERS: amounts.customers, ORDERS: amounts.orders}
+        if self._is_durable:
+            self._load_durably(load, changed)
+        else:
+            self._begin("starting the Functions host")
+            self._stack.host.start()
+            self._detect(load, changed)
+            self._say_state("run 1")
+
+    def _load_durably(self, activity: str, changed: Mapping[str, int]) -> None:
+        """Load by an orchestration, and leave a host whose timer goes on from there."""
+        self._begin("starting the Functions host, for durable detection")
+        self._stack.restart_host(SYNC_DETECTION="durable")
+        began = self._databases.now().astimezone(UTC).isoformat()
+        self._begin(activity)
+        self._books.note_changed(changed)
+        orchestration = durable.start(self._stack)
+        self._say(f"orchestration {orchestration.instance} has started")
+        self._wait_until(orchestration.has_ended)
+        self._say("it has completed; what it has sent is being written")
+        # What the worker has counted and not exported would be lost with it.
+        self._wait_until(lambda: not self._missing() and self._is_settled())
         self._say_state("run 1")
+        self._begin("setting the watermarks, as durable detection does not write them")
+        for job in JOBS:
+            durable.set_watermark(self._stack, job, began)
+        self._say("the timer is to read what is newer than the begin of the load:")
+        self._narrator.quote(began)
+        self._begin("starting the Functions host again, for detection by timer")
+        self._stack.restart_host(SYNC_DETECTION="timer")
 
     def _change(self) -> None:
         amounts, databases, unit = self._amounts, self._databases, self._amounts.unit
@@ -222,7 +260,10 @@ class Story:
         return reported == {*JOBS} or not reported.isdisjoint(self._missing())
 
     def _wait_until_settled(self) -> None:
-        self._wait_until(lambda: all(has.is_settled for has in self._books.figures().values()))
+        self._wait_until(self._is_settled)
+
+    def _is_settled(self) -> bool:
+        return all(has.is_settled for has in self._books.figures().values())
 
     def _wait_until(self, is_over: Callable[[], bool]) -> None:
         seen: Mapping[str, Figures] | None = None

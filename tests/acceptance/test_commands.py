@@ -111,6 +111,23 @@ def test_the_demo_ends_with_two_equal_databases_and_leaves_nothing(runs_before: 
     assert figures["requeued"] == figures["dead-lettered"] + figures["transitive"]
 
 
+@linux_only
+def test_the_demo_with_a_durable_load_tells_how_the_timer_goes_on_and_its_books_balance(
+    runs_before: set[Path],
+) -> None:
+    demo = Command("devstack.demo", "--durable", "--customers", "300")
+    assert demo.wait() == 0, "".join(demo.lines)
+    assert "both databases agree, row by row" in demo.lines[-1]
+    assert demo.left_behind() == []
+    assert not [path for path in set(RUNS.glob("demo-*")) - runs_before if path.exists()]
+    text = "".join(demo.lines)
+    assert re.search(r"orchestration [0-9a-f]{32} has started\n", text)
+    assert "the timer is to read what is newer than the begin of the load:" in text
+    # Nothing twice: the timer began where the load had ended.
+    figures = _figures_together(demo.lines)
+    assert figures["detected"] == figures["sent"] == 5 * 300 + 103
+
+
 def _figures_together(lines: list[str]) -> dict[str, int]:
     names = ("detected", "sent", "success", "transitive", "ignored", "failed", "dead-lettered")
     row = next(line for line in lines if line.startswith("together "))
