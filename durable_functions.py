@@ -3,6 +3,7 @@
 The second diagram of the specification's detection.
 """
 
+import logging
 from collections.abc import Generator
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +21,10 @@ from services.detection.orchestration import (
     ORCHESTRATOR,
     orchestrate,
 )
+
+# At each replay it compares an entity's answer with the type that we expect of it, but takes the
+# envelope for the answer, and warns.
+logging.getLogger("azure.functions.DurableFunctions").setLevel(logging.ERROR)
 
 #: The library has no types for its decorators.
 blueprint: Any = df.Blueprint()
