@@ -3,8 +3,9 @@
 PYTHON := .venv/bin/python
 
 # The whole path on this machine, from one database to the other; no Azure account is needed.
+# Options of the demonstration go into OPTIONS: make demo OPTIONS=--durable
 demo: set-up
-	$(PYTHON) -m devstack.demo
+	$(PYTHON) -m devstack.demo $(OPTIONS)
 
 # Every test.
 test: set-up
