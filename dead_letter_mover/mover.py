@@ -7,7 +7,7 @@ change stands for is put away last, when that one has gone back.
 
 import time
 import uuid
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import batched, groupby
@@ -149,12 +149,9 @@ class Mover:
 
     def unreached(self) -> Unreached:
         """Look for what the plan wanted away and the broker did not hand out."""
-        numbers = [number for number in self._plan.open() if number not in self._kept_or_stuck()]
+        numbers = [number for number in self._plan.open() if number not in self._kept]
         there = sum(len(self._broker.encoded(some)) for some in batched(numbers, 250, strict=False))
         return Unreached(len(numbers) - there, there)
-
-    def _kept_or_stuck(self) -> Collection[int]:
-        return self._kept.keys() | self._stuck
 
     def _open(self) -> int:
         return self._plan.left() - len(self._stuck) - len(self._superseded)

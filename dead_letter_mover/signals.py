@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -23,22 +24,19 @@ def interruptible() -> Iterator[None]:
 @contextmanager
 def stopping(stop: threading.Event) -> Iterator[None]:
     """Set `stop` at the first signal; the second one is for whoever handled them before."""
-    before: dict[int, object] = {}
+    before = _handlers()
 
     def note(_number: int, _frame: FrameType | None) -> None:
         stop.set()
         _restore(before)
 
-    with _handling(note, before):
+    with _handling(note):
         yield
 
 
 @contextmanager
-def _handling(
-    handler: Callable[[int, FrameType | None], None], before: dict[int, object] | None = None
-) -> Iterator[None]:
-    before = {} if before is None else before
-    before.update({number: signal.getsignal(number) for number in _NUMBERS})
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = _handlers()
     for number in _NUMBERS:
         signal.signal(number, handler)
     try:
@@ -47,6 +45,10 @@ def _handling(
         _restore(before)
 
 
-def _restore(before: dict[int, object]) -> None:
+def _handlers() -> dict[int, Any]:
+    return {number: signal.getsignal(number) for number in _NUMBERS}
+
+
+def _restore(before: dict[int, Any]) -> None:
     for number, handler in before.items():
-        signal.signal(number, handler)  # type: ignore[arg-type] # what getsignal gave
+        signal.signal(number, handler)

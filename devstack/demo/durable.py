@@ -1,15 +1,13 @@
 """Durable detection, as an operator uses it: one start, its state, and the watermarks by hand."""
 
 import json
-import os
-import subprocess
-import sys
 import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
+from devstack.demo.commands import run
 from devstack.demo.scenario import host_key
-from devstack.processes import ROOT, StackError
+from devstack.processes import StackError
 from devstack.stack import Stack
 
 _START = "StartGetChangesOrchestration"
@@ -43,21 +41,11 @@ def start(stack: Stack) -> Orchestration:
 
 def set_watermark(stack: Stack, job: str, value: str) -> None:
     """Have a job read its source from there on."""
-    run = subprocess.run(  # noqa: S603 - the project's own command
-        [sys.executable, "-m", "operator_console", "watermarks", "set", job, value],
-        cwd=ROOT,
-        env={**os.environ, "SYNC_STORAGE": stack.app_settings()["SYNC_STORAGE"]},
-        # A Ctrl-C in the terminal is ours to handle.
-        process_group=0,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
+    run(
+        f"the operator console did not set the watermark of {job}",
+        *("operator_console", "watermarks", "set", job, value),
+        SYNC_STORAGE=stack.app_settings()["SYNC_STORAGE"],
     )
-    if run.returncode:
-        words = run.stderr.strip().splitlines() or ["it said nothing"]
-        msg = f"the operator console did not set the watermark of {job}: {words[-1]}"
-        raise StackError(msg)
 
 
 def _ask(request: urllib.request.Request) -> dict[str, Any]:

@@ -1,9 +1,6 @@
 """The dead-letter mover, as an operator runs it: a command, its rules, its output."""
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +10,7 @@ from typing import Any
 from azure.servicebus.management import QueueRuntimeProperties, ServiceBusAdministrationClient
 
 from devstack.demo.books import Remaining
-from devstack.processes import ROOT, StackError
+from devstack.demo.commands import run
 from devstack.stack import Stack
 
 #: What goes back and what stays; written to be read.
@@ -80,20 +77,9 @@ def _administration(stack: Stack) -> ServiceBusAdministrationClient:
 
 
 def _run(stack: Stack, *arguments: str) -> list[dict[str, Any]]:
-    command = [sys.executable, "-m", "dead_letter_mover", *arguments]
-    run = subprocess.run(  # noqa: S603 - the project's own command
-        [*command, "--rules", str(RULES), "--json"],
-        cwd=ROOT,
-        env={**os.environ, "SYNC_SERVICE_BUS": stack.app_settings()["SYNC_SERVICE_BUS"]},
-        # A Ctrl-C in the terminal is ours to handle: it ends the command too, then the servers.
-        process_group=0,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
+    lines = run(
+        f"the dead-letter mover ({' '.join(arguments)}) failed",
+        *("dead_letter_mover", *arguments, "--rules", str(RULES), "--json"),
+        SYNC_SERVICE_BUS=stack.app_settings()["SYNC_SERVICE_BUS"],
     )
-    if run.returncode:
-        words = run.stderr.strip().splitlines() or ["it said nothing"]
-        msg = f"the dead-letter mover ({' '.join(arguments)}) failed: {words[-1]}"
-        raise StackError(msg)
-    return [json.loads(line) for line in run.stdout.splitlines()]
+    return [json.loads(line) for line in lines.splitlines()]

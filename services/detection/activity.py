@@ -48,7 +48,7 @@ class JobActivityParam(Document):
     owner: Name
     page: int = 0
     cookie: str | None = None
-    max_batch_size: int = 3
+    max_batch_size: int
 
 
 class DurableDetectionService:
