@@ -30,6 +30,7 @@ from services.detection.activity import DurableDetectionService
 from services.detection.execute_job import ExecuteJobService
 from services.detection.job_run import JobRunner
 from services.detection.jobs import JobService
+from services.detection.reports import RunReports
 from services.detection.retrieval import ProcessJobsForRetrievalInOrderService
 from services.detection.service_bus import ServiceBusService
 from services.detection.watermarks import BOUNDARIES, TABLE, WatermarkService
@@ -40,9 +41,10 @@ from services.operation.expiry import ExpiryService
 from services.operation.health import HealthService
 from services.operation.heartbeat import HeartbeatService
 from services.operation.maintenance import MaintenanceService
-from services.operation.metric_export import APPLICATION_INSIGHTS, open_meter
+from services.operation.oldest_message import OldestMessageService
 from services.operation.payload_removal import PayloadRemovalService, longest_life
 from services.operation.queue_depth import QueueDepthService
+from services.operation.telemetry_export import open_meter, open_tracer
 from services.payloads import PAYLOADS, PayloadService
 from services.processing.deletions import DELETIONS, DeletionService
 from services.processing.execution import ProcessQueueMessageService
@@ -51,8 +53,10 @@ from services.processing.management_thread import ManagementThread
 from services.processing.original_properties import OriginalPropertiesService
 from services.processing.posting import PostingService
 from services.processing.queue_items import QueueItemService
+from services.processing.reports import DeliveryReports
 from services.processing.settlement import SettlementService
 from services.processing.turns import Turns
+from services.tracing import TracingService
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusClient
@@ -119,10 +123,10 @@ class Composition:
     def _retrieval(self) -> ProcessJobsForRetrievalInOrderService:
         return ProcessJobsForRetrievalInOrderService(
             self._initialization,
-            JobService(self.watermarks),
+            self._jobs,
             self._job_runner,
             open_service_bus=self.open_service_bus,
-            metrics=self.metrics,
+            reports=self._run_reports,
             heartbeat=self._heartbeat,
             budget=TICK_BUDGET,
             now=_now,
@@ -132,12 +136,12 @@ class Composition:
     def _durable_detection(self) -> DurableDetectionService:
         return DurableDetectionService(
             self._initialization,
-            JobService(self.watermarks),
+            self._jobs,
             self.watermarks,
             blob_client(self._environ).get_container_client(BOUNDARIES),
             source_of=self.connector,
             open_service_bus=self.open_service_bus,
-            metrics=self.metrics,
+            reports=self._run_reports,
             now=_now,
         )
 
@@ -147,9 +151,17 @@ class Composition:
             self._initialization,
             self._job_runner,
             open_service_bus=self.open_service_bus,
-            metrics=self.metrics,
+            reports=self._run_reports,
             now=_now,
         )
+
+    @cached_property
+    def _jobs(self) -> JobService:
+        return JobService(self.watermarks, self.metrics)
+
+    @cached_property
+    def _run_reports(self) -> RunReports:
+        return RunReports(self.metrics, self._tracing, now=_now)
 
     @cached_property
     def _job_runner(self) -> JobRunner:
@@ -171,14 +183,16 @@ class Composition:
     def metrics(self) -> MetricsService:
         """What this process counts."""
         self._queue_depth.publish(self._meter)
+        OldestMessageService(self._open_without_retries, ALL_QUEUES, now=_now).publish(self._meter)
         return MetricsService(self._meter)
 
     @cached_property
     def _meter(self) -> "Meter":
-        # Azure names the app in WEBSITE_SITE_NAME; the host's own telemetry bears that name too.
-        return open_meter(
-            self._environ.get(APPLICATION_INSIGHTS), self._environ.get("WEBSITE_SITE_NAME")
-        )
+        return open_meter(self._environ)
+
+    @cached_property
+    def _tracing(self) -> TracingService:
+        return TracingService(open_tracer(self._environ))
 
     @cached_property
     def _queue_depth(self) -> QueueDepthService:
@@ -234,7 +248,8 @@ class Composition:
 
     def open_service_bus(self) -> ServiceBusService:
         """Return a sender for one run."""
-        return ServiceBusService(service_bus_client(self._environ), self._payloads)
+        client = service_bus_client(self._environ)
+        return ServiceBusService(client, self._payloads, self.metrics, self._tracing)
 
     @cached_property
     def _queue_items(self) -> QueueItemService:
@@ -257,7 +272,7 @@ class Composition:
             originals=OriginalPropertiesService(settling),
             settlement=SettlementService(settling),
             policies=policies,
-            metrics=self.metrics,
+            reports=DeliveryReports(self.metrics, self._tracing),
             now=_now,
         )
 
@@ -276,6 +291,8 @@ class Composition:
             payloads=self._payloads,
             deletions=self._deletions,
             post=self._post,
+            metrics=self.metrics,
+            tracing=self._tracing,
             target_of=self.connector,
         )
 
@@ -289,6 +306,7 @@ class Composition:
         return LockRenewalService(
             lambda queue, token: thread.run(queue, lambda node: node.renew(token)),
             {name: queue.lock_duration for name, queue in self._processing_queues.items()},
+            metrics=self.metrics,
             now=_now,
         )
 

@@ -26,6 +26,9 @@ POSTPONEMENTS = "Postponements"
 #: On resubmitted messages: the id under which the message failed.
 PREVIOUS_MESSAGE_ID = "PreviousMessageId"
 
+#: The trace that the change is part of: "Trace Context", W3C. Azure's own SDKs know it too.
+TRACE_PARENT = "traceparent"
+
 #: What tells of failures and attempts; a message that starts anew goes without.
 ERROR_PROPERTIES = frozenset(
     {
@@ -43,4 +46,4 @@ ERROR_PROPERTIES = frozenset(
 )
 
 #: All of ours: strings, and numbers of 32 bits. Everything else somebody else put onto a message.
-OUR_PROPERTIES = ERROR_PROPERTIES | {JOB_NAME, SOURCE_KEY, PREVIOUS_MESSAGE_ID}
+OUR_PROPERTIES = ERROR_PROPERTIES | {JOB_NAME, SOURCE_KEY, PREVIOUS_MESSAGE_ID, TRACE_PARENT}

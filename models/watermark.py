@@ -115,14 +115,14 @@ class WatermarkValue:
             case _:
                 return _order_of(self) > _order_of(other)
 
-    def is_later_than(self, moment: datetime) -> bool:
-        """Tell whether this is a time, and later than `moment`."""
+    def seconds_before(self, moment: datetime) -> float | None:
+        """Return how long before `moment` this time is, negative where later; None for no time."""
         if self.type not in (WatermarkType.DATE, WatermarkType.DATETIME) or not self.text:
-            return False
+            return None
         try:
-            return _ticks(self.text) > _ticks(moment.isoformat())
+            return (_ticks(moment.isoformat()) - _ticks(self.text)) / _TICKS_PER_SECOND
         except ValueError:
-            return False
+            return None
 
     def is_same(self, other: "WatermarkValue") -> bool:
         """Tell whether both texts spell one value; unknown types have no values to compare."""

@@ -81,6 +81,15 @@ def sequence_number(encoded: bytes) -> int | None:
     return None
 
 
+def annotations(encoded: bytes) -> dict[str, object]:
+    """Return what the broker says about a message; a timestamp is a number of milliseconds."""
+    return {
+        _text(_simple(key)[VALUE], "ascii"): _simple(value)[VALUE]
+        for key, value in _pairs(encoded, ANNOTATIONS)
+        if value[0] in _TYPES
+    }
+
+
 def _pairs(encoded: bytes, section: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield keys and values of one section, still encoded; all others are skipped by length."""
     for code, _, value in sections(encoded):

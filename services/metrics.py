@@ -1,5 +1,6 @@
 """What the connector counts, as OpenTelemetry metrics. Who reads them is the meter's affair."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,11 @@ class Metric(StrEnum):
     MESSAGES_PROCESSED = "MessagesProcessed"
     MESSAGES_DEAD_LETTERED = "MessagesDeadLettered"
     QUEUE_DEPTH = "QueueDepth"
+    OLDEST_MESSAGE_AGE = "OldestMessageAge"
+    BATCH_SIZE = "BatchSize"
+    LOCK_RENEWALS = "LockRenewals"
+    WATERMARK_LAG = "WatermarkLag"
+    CHANGE_BALANCE = "ChangeBalance"
 
 
 class Outcome(StrEnum):
@@ -31,6 +37,24 @@ class Outcome(StrEnum):
     SUCCESS = "Success"
     TRANSITIVE = "Transitive"
     IGNORED = "Ignored"
+    FAILED = "Failed"
+
+
+class Entry(StrEnum):
+    """The sides of the balance: what was sent, and where it came to its end."""
+
+    SENT = "sent"
+    SUCCEEDED = "succeeded"
+    TRANSITIVE = "transitive"
+    IGNORED = "ignored"
+    DEAD_LETTERED = "deadLettered"
+
+
+class Renewal(StrEnum):
+    """How the renewal of a lock ended."""
+
+    RENEWED = "Renewed"
+    LOST = "Lost"
     FAILED = "Failed"
 
 
@@ -46,6 +70,18 @@ class MetricsService:
         )
         self._dead_lettered = meter.create_counter(
             Metric.MESSAGES_DEAD_LETTERED, "{message}", "Messages that were given up, by reason"
+        )
+        self._batch_size = meter.create_histogram(
+            Metric.BATCH_SIZE, "{message}", "Messages in one batch that the broker accepted"
+        )
+        self._lock_renewals = meter.create_counter(
+            Metric.LOCK_RENEWALS, "{renewal}", "Renewals of messages' locks, by how they ended"
+        )
+        self._watermark_lag = meter.create_gauge(
+            Metric.WATERMARK_LAG, "s", "How old the state of the source is that was sent in full"
+        )
+        self._balance = meter.create_counter(
+            Metric.CHANGE_BALANCE, "{message}", "Messages sent, and where each came to its end"
         )
         self._jobs = _Names()
         self._reasons = _Names()
@@ -63,6 +99,25 @@ class MetricsService:
         self._dead_lettered.add(
             1, {"job": self._jobs.bounded(job_name), "reason": self._reasons.bounded(reason)}
         )
+
+    def batch_sent(self, queue: str, messages: Mapping[str, int]) -> None:
+        """Count a batch that the broker accepted; `messages` says how many are of which job."""
+        self._batch_size.record(sum(messages.values()), {"queue": queue})
+        for job_name, count in messages.items():
+            self.enter(Entry.SENT, queue, job_name, count)
+
+    def enter(self, entry: Entry, queue: str, job_name: str, count: int = 1) -> None:
+        """Enter messages into the balance: each once when it is sent, once when it ends."""
+        attributes = {"entry": entry.value, "queue": queue, "job": self._jobs.bounded(job_name)}
+        self._balance.add(count, attributes)
+
+    def lock_renewed(self, queue: str, renewal: Renewal) -> None:
+        """Count one renewal."""
+        self._lock_renewals.add(1, {"queue": queue, "outcome": renewal.value})
+
+    def watermark_lags(self, job_name: str, seconds: float) -> None:
+        """Take note of how far behind its source a job is."""
+        self._watermark_lag.set(seconds, {"job": self._jobs.bounded(job_name)})
 
 
 class _Names:

@@ -5,7 +5,6 @@ history (case D6). An activity may run twice; that leads to repeats, never to ga
 """
 
 import hashlib
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -19,16 +18,14 @@ from models.document import Document, Name
 from services.broker_limits import cut
 from services.detection.job_run import JobRunner, RunOptions, SourceOf
 from services.detection.jobs import JobService
+from services.detection.reports import RunReports
 from services.detection.service_bus import ServiceBusService
 from services.detection.watermarks import StoredWatermark, WatermarkService
 from services.initialization import InitializationService
-from services.metrics import MetricsService
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
 
-
-_LOGGER = logging.getLogger(__name__)
 
 #: A row of an orchestration's history holds 64 KB, a stack trace included (case D3).
 _ERROR_BYTES = 2_000
@@ -63,7 +60,7 @@ class DurableDetectionService:
         *,
         source_of: SourceOf,
         open_service_bus: Callable[[], ServiceBusService],
-        metrics: MetricsService,
+        reports: RunReports,
         now: Callable[[], datetime],
     ) -> None:
         self._initialization = initialization
@@ -72,7 +69,7 @@ class DurableDetectionService:
         self._scratch = scratch
         self._source_of = source_of
         self._open_service_bus = open_service_bus
-        self._metrics = metrics
+        self._reports = reports
         self._now = now
 
     def list_jobs(self) -> list[list[Any]]:
@@ -89,7 +86,7 @@ class DurableDetectionService:
         try:
             return self._execute(param)
         except Exception as error:
-            _LOGGER.exception("job %s failed in a durable run", param.job)
+            self._reports.failed(param.job, error)
             raise JobFailedError(cut(str(error), _ERROR_BYTES)) from error
 
     def _execute(self, param: JobActivityParam) -> dict[str, Any]:
@@ -103,12 +100,12 @@ class DurableDetectionService:
         options = RunOptions(must_stop=_after(param.max_batch_size * source.page_size))
         runner = JobRunner(carried, source_of=lambda _: source)
         try:
-            with self._open_service_bus() as service_bus:
+            with self._reports.of(job), self._open_service_bus() as service_bus:
                 run = runner.run(job, configuration, service_bus, options, last_cron_run=None)
         except Exception:
             carried.forget()  # no activity follows one that failed
             raise
-        self._metrics.changes_detected(job.name, run.detected)
+        self._reports.ended(run)
         if run.finished:
             carried.forget()
         return {

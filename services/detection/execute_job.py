@@ -1,6 +1,5 @@
 """`ExecuteJob`: one job, run by hand over HTTP."""
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -17,12 +16,10 @@ from models.job import Job
 from services.configuration_files import describe_faults
 from services.detection.job_run import JobRun, JobRunner, RunOptions, Sender
 from services.detection.jobs import in_order
+from services.detection.reports import RunReports
 from services.detection.service_bus import ServiceBusService
 from services.initialization import InitializationService
-from services.metrics import MetricsService
 from services.outgoing import OutgoingMessage
-
-_LOGGER = logging.getLogger(__name__)
 
 #: Azure cuts an HTTP answer off at 230 s; by then the caller has ours.
 TIME_LIMIT = timedelta(seconds=200)
@@ -73,13 +70,13 @@ class ExecuteJobService:
         runner: JobRunner,
         *,
         open_service_bus: Callable[[], ServiceBusService],
-        metrics: MetricsService,
+        reports: RunReports,
         now: Callable[[], datetime],
     ) -> None:
         self._initialization = initialization
         self._runner = runner
         self._open_service_bus = open_service_bus
-        self._metrics = metrics
+        self._reports = reports
         self._now = now
 
     def execute(self, body: bytes) -> Answer:
@@ -116,12 +113,12 @@ class ExecuteJobService:
                 dry_run = DryRun()
                 run = self._run(job, dry_run, options)
                 return Answer(200, _counts(run, dry_run=True) | {"messages": dry_run.samples})
-            with self._open_service_bus() as service_bus:
+            with self._reports.of(job), self._open_service_bus() as service_bus:
                 run = self._run(job, service_bus, options)
-            self._metrics.changes_detected(job.name, run.detected)
+            self._reports.ended(run)
             return Answer(200, _counts(run))
         except (DeliveryError, AzureError) as error:
-            _LOGGER.exception("ExecuteJob: job %s failed; its watermark is unchanged", job.name)
+            self._reports.failed(job.name, error)
             # The SDKs' errors go on about connections.
             reason = str(error) if isinstance(error, DeliveryError) else type(error).__name__
             return _refuse(502, f"job {job.name!r} failed; its watermark is unchanged: {reason}")

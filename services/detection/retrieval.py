@@ -1,24 +1,16 @@
 """Detection: reads the changes of every due job and sends them to the queues."""
 
-import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from delivery.errors import DeliveryError
 from models.configuration import Configuration
 from models.job import Job
-from models.watermark import WatermarkType, WatermarkValue
 from services.detection.job_run import JobRunner, RunOptions
 from services.detection.jobs import JobService
+from services.detection.reports import RunReports
 from services.detection.service_bus import ServiceBusService
 from services.initialization import InitializationService
-from services.metrics import MetricsService
 from services.operation.heartbeat import HeartbeatService
-
-_LOGGER = logging.getLogger(__name__)
-
-#: A source may write its local time without an offset, and no clock is quite right.
-_MOST_AHEAD = timedelta(days=1)
 
 
 class ProcessJobsForRetrievalInOrderService:
@@ -35,7 +27,7 @@ class ProcessJobsForRetrievalInOrderService:
         runner: JobRunner,
         *,
         open_service_bus: Callable[[], ServiceBusService],
-        metrics: MetricsService,
+        reports: RunReports,
         heartbeat: HeartbeatService,
         budget: timedelta,
         now: Callable[[], datetime],
@@ -44,13 +36,13 @@ class ProcessJobsForRetrievalInOrderService:
         self._jobs = jobs
         self._runner = runner
         self._open_service_bus = open_service_bus
-        self._metrics = metrics
+        self._reports = reports
         self._heartbeat = heartbeat
         self._budget = budget
         self._now = now
 
     def execute(self) -> None:
-        """Run every due job; a job's failure is logged with its cause."""
+        """Run every due job; a job's failure is told with its cause."""
         configuration = self._initialization.refresh()
         start = self._now()
         due = self._jobs.get_jobs_to_run(configuration, start)
@@ -58,9 +50,7 @@ class ProcessJobsForRetrievalInOrderService:
         with self._open_service_bus() as service_bus:
             for position, job in enumerate(due):
                 if waits_for := sorted(unfinished.intersection(job.depends_on)):
-                    _LOGGER.warning(
-                        "job %s skipped: %s did not finish in this tick", job.name, waits_for[0]
-                    )
+                    self._reports.skipped(job.name, waits_for[0])
                     unfinished.add(job.name)
                     continue
                 share = self._share(start, len(due) - position)
@@ -87,27 +77,11 @@ class ProcessJobsForRetrievalInOrderService:
         started = self._now()
         options = RunOptions(must_stop=lambda: self._now() >= share)
         try:
-            run = self._runner.run(job, configuration, service_bus, options, started)
-        except Exception as error:
+            with self._reports.of(job):
+                run = self._runner.run(job, configuration, service_bus, options, started)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next job runs
             service_bus.discard()
-            # An error of ours says all that there is to say; a traceback would hide it.
-            trace = None if isinstance(error, DeliveryError) else error
-            text = "job %s failed, its watermark is unchanged: %s"
-            _LOGGER.error(text, job.name, error, exc_info=trace)  # noqa: TRY400 - as said
+            self._reports.failed(job.name, error)
             return False
-        self._metrics.changes_detected(job.name, run.detected)
-        reached = WatermarkValue(WatermarkType.of(job.cursor.type), run.watermark_after)
-        if reached.is_later_than(self._now() + _MOST_AHEAD):
-            _LOGGER.warning(
-                "job %s: its watermark %s is in the future, and changes of today are passed over; "
-                "correct that date at the source, then set the watermark back",
-                job.name,
-                run.watermark_after,
-            )
-        _LOGGER.info(
-            "job %s: %d changes detected and sent%s",
-            job.name,
-            run.detected,
-            "" if run.finished else "; its time is up, it goes on at the next tick",
-        )
+        self._reports.ended(run)
         return run.finished

@@ -1,15 +1,17 @@
 """Sends queue messages in batches."""
 
+from collections import Counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from delivery.errors import RejectedError
-from models.queues import PROCESSING_QUEUES
 from services.broker_limits import MESSAGES_PER_BATCH
+from services.metrics import MetricsService
 from services.outgoing import OutgoingMessage, to_service_bus
 from services.payloads import PayloadService
+from services.tracing import TracingService
 
 if TYPE_CHECKING:
     from azure.servicebus import (
@@ -29,9 +31,17 @@ class ServiceBusService:
     block closes the links; what was added and not flushed is not sent.
     """
 
-    def __init__(self, client: "ServiceBusClient", payloads: PayloadService) -> None:
+    def __init__(
+        self,
+        client: "ServiceBusClient",
+        payloads: PayloadService,
+        metrics: MetricsService,
+        tracing: TracingService,
+    ) -> None:
         self._client = client
         self._payloads = payloads
+        self._metrics = metrics
+        self._tracing = tracing
         self._batches: dict[Priority, _Batch] = {}
 
     def __enter__(self) -> Self:
@@ -54,9 +64,10 @@ class ServiceBusService:
         """
         batch = self._batches.get(message.priority)
         if batch is None:
-            sender = self._client.get_queue_sender(PROCESSING_QUEUES[message.priority])
-            batch = self._batches[message.priority] = _Batch(sender)
-        batch.add(to_service_bus(message, self._payloads), message)
+            sender = self._client.get_queue_sender(message.queue)
+            batch = self._batches[message.priority] = _Batch(sender, message.queue, self._metrics)
+        trace_parent = self._tracing.created(message.queue, message.job_name, message.source_key)
+        batch.add(to_service_bus(message, self._payloads, trace_parent), message)
 
     def flush_batch(self) -> None:
         """Send what has been added; on return, the broker has accepted all of it."""
@@ -72,29 +83,32 @@ class ServiceBusService:
 class _Batch:
     """The one open batch of one queue."""
 
-    def __init__(self, sender: "ServiceBusSender") -> None:
+    def __init__(self, sender: "ServiceBusSender", queue: str, metrics: MetricsService) -> None:
         self._sender = sender
+        self._queue = queue
+        self._metrics = metrics
         self._messages: ServiceBusMessageBatch | None = None
-        self._count = 0
+        self._jobs: Counter[str] = Counter()
 
     def add(self, encoded: "ServiceBusMessage", message: OutgoingMessage) -> None:
-        if self._count == MESSAGES_PER_BATCH:
+        if self._jobs.total() == MESSAGES_PER_BATCH:
             self.send()
         try:
             self._open().add_message(encoded)
         except MessageSizeExceededError:
             self.send()
             self._add_alone(encoded, message)
-        self._count += 1
+        self._jobs[message.job_name] += 1
 
     def send(self) -> None:
-        if self._messages is not None and self._count:
+        if self._messages is not None and self._jobs:
             self._sender.send_messages(self._messages)
+            self._metrics.batch_sent(self._queue, self._jobs)
         self.discard()
 
     def discard(self) -> None:
         self._messages = None
-        self._count = 0
+        self._jobs.clear()
 
     def close(self) -> None:
         self._sender.close()

@@ -16,6 +16,7 @@ from azure.core.exceptions import ResourceExistsError, ResourceNotFoundError
 from azure.data.tables import UpdateMode
 
 from models.boundary import Boundary
+from services.event_log import Action, Subject, log_event
 
 if TYPE_CHECKING:
     from azure.data.tables import TableClient
@@ -77,7 +78,8 @@ class WatermarkService:
         try:
             boundary = self._read_boundary(row)
         except (ValueError, ResourceNotFoundError):
-            _LOGGER.warning("job %s: its boundary is lost; changes at it repeat once", job_name)
+            text = "changes at its watermark repeat once"
+            log_event(_LOGGER, logging.WARNING, Action.BOUNDARY_LOST, Subject(job=job_name), text)
             boundary = None
         if boundary is None or boundary.value != watermark:
             return Boundary(watermark)

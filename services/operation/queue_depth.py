@@ -6,22 +6,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from http import HTTPStatus
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
 
 from delivery.errors import DeliveryError
 from services.metrics import Metric
+from services.operation.kept import Kept
 
 if TYPE_CHECKING:
     from azure.servicebus.management import ServiceBusAdministrationClient
     from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 _LOGGER = logging.getLogger(__name__)
-
-#: Asking costs a request a queue, and an alarm looks once a minute.
-_KEPT_FOR = timedelta(minutes=1)
 
 #: Each request has a time limit of its own; after this time, no further one begins.
 _LIMIT = timedelta(seconds=5)
@@ -72,9 +69,7 @@ class QueueDepthService:
         self._open_administration = open_administration
         self._queues = queues
         self._monotonic = monotonic
-        self._lock = Lock()
-        self._answer = QueueDepths()
-        self._asked: float | None = None
+        self._kept = Kept(self._ask, monotonic=monotonic)
 
     def publish(self, meter: "Meter") -> None:
         """Make the depths a metric of `meter`; queues whose depth is unknown have no value."""
@@ -87,12 +82,7 @@ class QueueDepthService:
 
     def read(self) -> QueueDepths:
         """Return the depths, up to a minute old. Never raises."""
-        with self._lock:
-            now = self._monotonic()
-            if self._asked is None or now - self._asked >= _KEPT_FOR.total_seconds():
-                self._answer = self._ask()
-                self._asked = self._monotonic()
-            return self._answer
+        return self._kept.read()
 
     def _observe(self, _options: "CallbackOptions") -> "Iterator[Observation]":
         from opentelemetry.metrics import Observation  # noqa: PLC0415 - imported when used

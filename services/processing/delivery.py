@@ -5,7 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from models.message_properties import CARRIED_ATTEMPTS, ERROR_DELIVERY_COUNT, POSTPONEMENTS
+from models.message_properties import (
+    CARRIED_ATTEMPTS,
+    ERROR_DELIVERY_COUNT,
+    JOB_NAME,
+    POSTPONEMENTS,
+    SOURCE_KEY,
+)
+from services.event_log import Subject
 
 #: More than any message goes through in its life.
 _MOST = 100_000
@@ -27,6 +34,16 @@ class Delivery:
     sequence_number: int | None = None
 
     @property
+    def subject(self) -> Subject:
+        """Whom the log, the metrics and the traces name; it stands on messages with no body too."""
+        return Subject(
+            queue=self.queue,
+            job=self._text(JOB_NAME),
+            source_key=self._text(SOURCE_KEY),
+            attempt=self.attempt,
+        )
+
+    @property
     def attempt(self) -> int:
         """The number of this attempt, from 1, counted over all copies of the message."""
         return self._count(CARRIED_ATTEMPTS) + self.delivery_count
@@ -44,6 +61,10 @@ class Delivery:
         """
         told = self.properties.get(ERROR_DELIVERY_COUNT)
         return self.delivery_count > 1 and told != self.attempt - 1
+
+    def _text(self, name: str) -> str:
+        value = self.properties.get(name)
+        return value if isinstance(value, str) else ""
 
     def _count(self, name: str) -> int:
         """Read a number of our own; whoever else wrote something there is not trusted."""

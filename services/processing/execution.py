@@ -11,12 +11,13 @@ from models.connection import Connection
 from models.job import Job
 from models.mapping import Mapping
 from models.queue_message import JobActionType, QueueMessage
-from models.queues import PROCESSING_QUEUES
 from services.initialization import InitializationService
+from services.metrics import Entry, MetricsService
 from services.outgoing import OutgoingMessage, to_service_bus
 from services.payloads import PayloadService
 from services.processing.deletions import DeletionService
 from services.processing.turns import Postponed
+from services.tracing import TracingService
 
 if TYPE_CHECKING:
     from azure.servicebus import ServiceBusMessage
@@ -74,19 +75,23 @@ class ProcessQueueMessageService:
     What a connector could not foresee is raised as it is.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one parameter a participant of the specification's diagram
         self,
         initialization: InitializationService,
         *,
         payloads: PayloadService,
         deletions: DeletionService,
         post: Post,
+        metrics: MetricsService,
+        tracing: TracingService,
         target_of: Callable[[Connection], TargetConnector],
     ) -> None:
         self._initialization = initialization
         self._payloads = payloads
         self._deletions = deletions
         self._post = post
+        self._metrics = metrics
+        self._tracing = tracing
         self._target_of = target_of
 
     def read(self, body: bytes) -> Work:
@@ -142,9 +147,13 @@ class ProcessQueueMessageService:
         if work.mapping.deletions and work.job.skip_outdated:
             self._delete_again(work, target, turn)
         if wanted and answer:
-            outgoing = OutgoingMessage.of(answer, wanted.job.priority)
-            queue = PROCESSING_QUEUES[outgoing.priority]
-            self._post.post(queue, to_service_bus(outgoing, self._payloads))
+            self._send(OutgoingMessage.of(answer, wanted.job.priority))
+
+    def _send(self, response: OutgoingMessage) -> None:
+        queue, job_name = response.queue, response.job_name
+        trace_parent = self._tracing.created(queue, job_name, response.source_key)
+        self._post.post(queue, to_service_bus(response, self._payloads, trace_parent))
+        self._metrics.enter(Entry.SENT, queue, job_name)
 
     def _note_deletion(self, work: Work) -> None:
         """Note a deletion, for those who come late; raise Postponed until all can know of it."""

@@ -10,6 +10,8 @@ from datetime import datetime, timedelta
 from azure.servicebus.exceptions import MessageLockLostError
 
 from delivery.errors import LockLostError, UnavailableError
+from services.event_log import Action, log_event, told
+from services.metrics import MetricsService, Renewal
 from services.processing.delivery import Delivery
 
 _LOGGER = logging.getLogger(__name__)
@@ -55,10 +57,12 @@ class LockRenewalService:
         renew: Renew,
         lock_durations: Mapping[str, timedelta],
         *,
+        metrics: MetricsService,
         now: Callable[[], datetime],
     ) -> None:
         self._renew = renew
         self._durations = lock_durations
+        self._metrics = metrics
         self._now = now
         self._kept: dict[Lock, datetime] = {}
         self._changing = threading.Lock()
@@ -135,11 +139,13 @@ class LockRenewalService:
         try:
             self._renew(delivery.queue, delivery.lock_token)
         except MessageLockLostError:
-            lock.lose()
+            self._lose(lock)
             lock.check()
         except Exception as error:
+            self._metrics.lock_renewed(delivery.queue, Renewal.FAILED)
             msg = f"{delivery.queue}: the lock of the message could not be renewed: {error}"
             raise UnavailableError(msg) from error
+        self._metrics.lock_renewed(delivery.queue, Renewal.RENEWED)
 
     def _renew_again(self, lock: Lock, now: datetime) -> None:
         delivery = lock.delivery
@@ -151,13 +157,19 @@ class LockRenewalService:
                 if lock not in self._kept:
                     return
                 self._kept[lock] = datetime.max.replace(tzinfo=now.tzinfo)
-            lock.lose()
-            _LOGGER.warning(
-                "%s: the lock of a message was lost while it was processed", delivery.queue
-            )
+            self._lose(lock)
         except Exception as error:  # noqa: BLE001 - the next tick tries again
-            _LOGGER.warning("%s: a lock could not be renewed yet: %s", delivery.queue, error)
+            self._metrics.lock_renewed(delivery.queue, Renewal.FAILED)
+            subject = delivery.subject
+            log_event(_LOGGER, logging.WARNING, Action.LOCK_NOT_RENEWED, subject, told(error))
         else:
+            self._metrics.lock_renewed(delivery.queue, Renewal.RENEWED)
             with self._changing:
                 if lock in self._kept:
                     self._kept[lock] = now
+
+    def _lose(self, lock: Lock) -> None:
+        """Say so at once: its handler may take long to notice."""
+        lock.lose()
+        self._metrics.lock_renewed(lock.delivery.queue, Renewal.LOST)
+        log_event(_LOGGER, logging.WARNING, Action.LOCK_LOST, lock.delivery.subject)

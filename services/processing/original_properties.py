@@ -3,9 +3,10 @@
 import logging
 from typing import TYPE_CHECKING
 
-from delivery.errors import DeliveryError, UnreadableError
+from delivery.errors import UnreadableError
 from models.message_properties import OUR_PROPERTIES
 from services.amqp_properties import TypedValue, application_properties
+from services.event_log import Action, log_event, told
 from services.processing.delivery import Delivery
 
 if TYPE_CHECKING:
@@ -30,12 +31,8 @@ class OriginalPropertiesService:
         try:
             properties = self._peek(delivery)
         except Exception as error:  # noqa: BLE001 - whatever it is, the copy goes without the types
-            _LOGGER.warning(
-                "%s: the copy of a message has its properties as the host tells them, "
-                "without their AMQP types: %s",
-                delivery.queue,
-                error if isinstance(error, DeliveryError) else type(error).__name__,
-            )
+            text = f"its copy has the properties as the host tells them: {told(error)}"
+            log_event(_LOGGER, logging.WARNING, Action.TYPES_LOST, delivery.subject, text)
             return {}
         return {name: value for name, value in properties.items() if name not in OUR_PROPERTIES}
 

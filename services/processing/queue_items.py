@@ -1,6 +1,5 @@
 """What the three functions `Process…QueueItems` do with the message that the host hands them."""
 
-import logging
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -16,20 +15,18 @@ from models.message_properties import (
     ERROR_STACK_TRACE,
     ERROR_TIME,
     ERROR_TYPE,
-    JOB_NAME,
     POSTPONEMENTS,
 )
 from models.queues import IGNORED_QUEUE, TRANSITIVE_QUEUES
 from services.amqp_properties import TypedValue
 from services.broker_limits import ERROR_MESSAGE_BYTES, ERROR_STACK_TRACE_BYTES, cut, cut_front
-from services.metrics import MetricsService, Outcome
+from services.metrics import Outcome
 from services.processing.copies import postponed, set_aside
 from services.processing.delivery import Delivery
 from services.processing.execution import Post, ProcessQueueMessageService
 from services.processing.lock_renewal import Lock
+from services.processing.reports import DeliveryReports, Ending, Report
 from services.processing.turns import Postponed, Turns
-
-_LOGGER = logging.getLogger(__name__)
 
 
 class AbortedError(DeliveryError):
@@ -84,7 +81,7 @@ class QueueItemService:
         originals: OriginalProperties,
         settlement: Settlement,
         policies: Mapping[str, Squared],
-        metrics: MetricsService,
+        reports: DeliveryReports,
         now: Callable[[], datetime],
     ) -> None:
         # Opened for each message: where it cannot be, the message learns why, and waits.
@@ -95,23 +92,23 @@ class QueueItemService:
         self._originals = originals
         self._settlement = settlement
         self._policies = policies
-        self._metrics = metrics
+        self._reports = reports
         self._now = now
 
     def execute(self, delivery: Delivery) -> None:
         """Return when the host may complete the message; raise when it must not."""
-        try:
-            with self._locks.keep(delivery) as lock:
-                outcome = self._attempt(delivery, lock)
-                lock.check()
-        except Exception as error:
-            self._fail(delivery, error)
-            raise
-        if outcome is not None:
-            self._metrics.message_processed(_job_name(delivery), outcome)
+        with self._reports.of(delivery) as report:
+            try:
+                with self._locks.keep(delivery) as lock:
+                    ending = self._attempt(delivery, lock)
+                    lock.check()
+            except Exception as error:
+                self._fail(delivery, error, report)
+                raise
+            report.ended(ending)
 
-    def _attempt(self, delivery: Delivery, lock: Lock) -> Outcome | None:
-        """Return how the attempt ended, None where it did not take place.
+    def _attempt(self, delivery: Delivery, lock: Lock) -> Ending:
+        """Return how the attempt ended.
 
         Every copy is sent before the message may be completed: a crash in between doubles it.
         """
@@ -121,14 +118,14 @@ class QueueItemService:
             typed = self._originals.foreign(delivery)
             copy = postponed(delivery, postponement.delay, self._now(), typed)
             self._post.post(delivery.queue, copy)
-            return None
+            return Ending(None, str(postponement))
         except OutdatedError as error:
             self._set_aside(IGNORED_QUEUE, delivery, error)
-            return Outcome.IGNORED
+            return Ending(Outcome.IGNORED, str(error))
         except TransitiveError as error:
             self._set_aside(TRANSITIVE_QUEUES[delivery.queue], delivery, error)
-            return Outcome.TRANSITIVE
-        return Outcome.SUCCESS
+            return Ending(Outcome.TRANSITIVE, str(error))
+        return Ending(Outcome.SUCCESS)
 
     def _set_aside(self, queue: str, delivery: Delivery, error: DeliveryError) -> None:
         self._post.post(queue, set_aside(delivery, error, self._originals.foreign(delivery)))
@@ -148,18 +145,9 @@ class QueueItemService:
         lock.check()
         processing.apply(work, lambda: self._turns.at(work.place, delivery))
 
-    def _fail(self, delivery: Delivery, error: Exception) -> None:
+    def _fail(self, delivery: Delivery, error: Exception, report: Report) -> None:
         """Write the failure onto the message, which goes back or to the dead letters."""
-        job_name = _job_name(delivery)
-        self._metrics.message_processed(job_name, Outcome.FAILED)
-        _LOGGER.warning(
-            "%s: job %s: attempt %d failed: %s: %s",
-            delivery.queue,
-            job_name,
-            delivery.attempt,
-            type(error).__name__,
-            error if isinstance(error, DeliveryError) else "see the message's ErrorStackTrace",
-        )
+        report.failed(error)
         if isinstance(error, LockLostError):
             return  # there is nothing left to settle
         properties = error_properties(error, delivery.attempt, self._now())
@@ -171,7 +159,7 @@ class QueueItemService:
                 # Whoever sends it again, with whatever tool, starts from the beginning.
                 properties |= {CARRIED_ATTEMPTS: 0, POSTPONEMENTS: 0}
                 if self._settlement.dead_letter(delivery, reason, text, properties):
-                    self._metrics.message_dead_lettered(job_name, reason)
+                    report.dead_lettered(reason)
 
 
 def error_properties(error: Exception, attempt: int, now: datetime) -> dict[str, str | int]:
@@ -187,9 +175,3 @@ def error_properties(error: Exception, attempt: int, now: datetime) -> dict[str,
         ERROR_TIME: now.isoformat(),
         ERROR_DELIVERY_COUNT: attempt,
     }
-
-
-def _job_name(delivery: Delivery) -> str:
-    """Return the job that the message says it is of; it stands there even on one with no body."""
-    name = delivery.properties.get(JOB_NAME)
-    return name if isinstance(name, str) else ""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from azure.servicebus.exceptions import MessageLockLostError
 
 from services.broker_limits import DEAD_LETTER_TEXT_BYTES, cut
+from services.event_log import Action, log_event, told
 from services.management_node import ManagementNode
 from services.processing.delivery import Delivery
 from services.processing.management_thread import ManagementThread
@@ -52,14 +53,15 @@ class SettlementService:
             self._thread.run(delivery.queue, operation)
         except MessageLockLostError:
             # Or an earlier attempt got through, and only its answer was lost.
-            _LOGGER.warning("%s: the lock was lost before a message was %s", delivery.queue, what)
+            _tell(delivery, f"the lock was lost before the message was {what}")
             return False
         except Exception as error:  # noqa: BLE001 - whatever it is, the host gives the message back
-            _LOGGER.warning(
-                "%s: a message goes back without error properties, it could not be %s: %s",
-                delivery.queue,
-                what,
-                error,
+            _tell(
+                delivery, f"it goes back without error properties, it was not {what}: {told(error)}"
             )
             return False
         return True
+
+
+def _tell(delivery: Delivery, text: str) -> None:
+    log_event(_LOGGER, logging.WARNING, Action.NOT_SETTLED, delivery.subject, text)

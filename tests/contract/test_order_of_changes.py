@@ -20,9 +20,10 @@ from services.payloads import PayloadService
 from services.processing.deletions import DeletionService
 from services.processing.execution import ProcessQueueMessageService
 from services.processing.turns import Postponed
+from services.tracing import TracingService
 from tests.builders import a_connection, a_job, a_mapping
 from tests.fakes.bus import RecordingPost
-from tests.fakes.services import Clock, FixedInitialization
+from tests.fakes.services import Clock, FixedInitialization, MemoryMetrics
 from tests.fakes.storage import MemoryBlobs, MemoryTable
 
 _TABLE = """
@@ -71,6 +72,8 @@ class Target:
             payloads=PayloadService(MemoryBlobs()),  # type: ignore[arg-type] # as above
             deletions=DeletionService(MemoryTable(), now=self._clock),  # type: ignore[arg-type] # as above
             post=RecordingPost(),
+            metrics=MemoryMetrics().service,
+            tracing=TracingService(None),
             target_of=lambda _connection: self._connector,
         )
 

@@ -27,6 +27,7 @@ from services.processing.management_thread import ManagementThread
 from services.processing.queue_items import error_properties
 from services.processing.settlement import SettlementService
 from tests.builders import a_queues_file, nowhere
+from tests.fakes.services import MemoryMetrics
 from tests.silence import silence
 
 QUEUE = "sbqnormal"
@@ -62,6 +63,7 @@ class Bus:
         self.locks = LockRenewalService(
             lambda queue, token: self.renewals.run(queue, lambda node: node.renew(token)),
             {QUEUE: timedelta(seconds=lock_seconds)},
+            metrics=MemoryMetrics().service,
             now=lambda: datetime.now(UTC),
         )
 
@@ -222,6 +224,7 @@ class TestOnTheEmulator:
         locks = LockRenewalService(
             lambda queue, token: thread.run(queue, lambda node: node.renew(token)),
             {QUEUE: timedelta(seconds=SHORT_LOCK_SECONDS)},
+            metrics=MemoryMetrics().service,
             now=lambda: datetime.now(UTC),
         )
         with pytest.raises(UnavailableError), locks.keep(A_DELIVERY):

@@ -2,11 +2,19 @@
 
 from datetime import datetime, timedelta
 
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoint
+from opentelemetry.sdk.metrics.export import (
+    HistogramDataPoint,
+    InMemoryMetricReader,
+    NumberDataPoint,
+)
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from models.configuration import Configuration
 from services.metrics import MetricsService
-from services.operation.metric_export import meter_of
+from services.operation.telemetry_export import meter_of, tracer_of
+from services.tracing import TracingService
 from tests.builders import NOW
 
 
@@ -39,8 +47,21 @@ class FixedInitialization:
         return self._configuration
 
 
+class MemoryTraces:
+    """The real tracer, all of whose spans are kept."""
+
+    def __init__(self) -> None:
+        self._exporter = InMemorySpanExporter()
+        processor = SimpleSpanProcessor(self._exporter)
+        self.service = TracingService(tracer_of(processor, "tests", share=1))
+
+    def spans(self) -> list[ReadableSpan]:
+        """Return the spans that have ended, in the order of their ends."""
+        return list(self._exporter.get_finished_spans())
+
+
 class MemoryMetrics:
-    """The real counters, on a meter that keeps what they count."""
+    """The real instruments, on a meter that keeps what they count."""
 
     def __init__(self) -> None:
         self._reader = InMemoryMetricReader()
@@ -48,7 +69,10 @@ class MemoryMetrics:
         self.service = MetricsService(self.meter)
 
     def values(self, name: str) -> dict[tuple[object, ...], int | float]:
-        """Return what a metric stands at, by the values of its attributes, in order of name."""
+        """Return what a metric stands at, by the values of its attributes, in order of name.
+
+        Of a histogram that is the sum.
+        """
         data = self._reader.get_metrics_data()
         found: dict[tuple[object, ...], int | float] = {}
         for resource in data.resource_metrics if data else ():
@@ -60,6 +84,7 @@ class MemoryMetrics:
 
 
 def _by_attributes(point: object) -> tuple[tuple[object, ...], int | float]:
-    assert isinstance(point, NumberDataPoint)
+    assert isinstance(point, NumberDataPoint | HistogramDataPoint)
     attributes = dict(point.attributes or {})
-    return tuple(attributes[key] for key in sorted(attributes)), point.value
+    value = point.sum if isinstance(point, HistogramDataPoint) else point.value
+    return tuple(attributes[key] for key in sorted(attributes)), value

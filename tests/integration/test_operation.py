@@ -23,9 +23,9 @@ from devstack.processes import ROOT
 from devstack.stack import Announced, emulator, run_folder
 from models.queues import ALL_QUEUES, IGNORED_QUEUE, SIDE_QUEUES, read_queues
 from services.operation.expiry import ExpiryService
-from services.operation.metric_export import APPLICATION_INSIGHTS
 from services.operation.payload_removal import PayloadRemovalService
 from services.operation.queue_depth import Depth
+from services.operation.telemetry_export import APPLICATION_INSIGHTS
 from services.payloads import PayloadService
 from tests.silence import silence
 

@@ -12,6 +12,7 @@ from models.queue_message import QueueMessage
 from services.detection.execute_job import Answer, ExecuteJobService
 from services.detection.job_run import JobRunner
 from services.detection.jobs import JobService
+from services.detection.reports import RunReports
 from services.detection.retrieval import ProcessJobsForRetrievalInOrderService
 from services.detection.service_bus import ServiceBusService
 from services.detection.watermarks import StoredWatermark, WatermarkService
@@ -19,7 +20,7 @@ from services.operation.heartbeat import HeartbeatService
 from services.payloads import PayloadService
 from tests.builders import a_configuration, a_message
 from tests.fakes.bus import MemoryServiceBus
-from tests.fakes.services import Clock, FixedInitialization, MemoryMetrics
+from tests.fakes.services import Clock, FixedInitialization, MemoryMetrics, MemoryTraces
 from tests.fakes.storage import MemoryBlobs, MemoryTable
 from tests.fakes.systems import ListSource
 
@@ -43,10 +44,19 @@ class Runs:
         self.bus = MemoryServiceBus()
         self.payloads = MemoryBlobs()
         self.metrics = MemoryMetrics()
+        self.traces = MemoryTraces()
         self.runner = JobRunner(self.watermarks, source_of=source_of)
 
     def open_service_bus(self) -> ServiceBusService:
-        return ServiceBusService(self.bus, PayloadService(self.payloads))  # type: ignore[arg-type] # as above
+        return ServiceBusService(
+            self.bus,  # type: ignore[arg-type] # as above
+            PayloadService(self.payloads),  # type: ignore[arg-type] # as above
+            self.metrics.service,
+            self.traces.service,
+        )
+
+    def reports(self, clock: Clock) -> RunReports:
+        return RunReports(self.metrics.service, self.traces.service, now=clock)
 
     def stored(self, job: str = JOB) -> StoredWatermark:
         return self.watermarks.get_watermark_by_job_name(job)
@@ -74,16 +84,17 @@ class Detection(Runs):
         clock: Clock | None = None,
     ) -> None:
         super().__init__(lambda connection: sources[connection.name])
+        clock = clock or Clock()
         self.heartbeat = HeartbeatService(self.table)  # type: ignore[arg-type] # as above
         self._service = ProcessJobsForRetrievalInOrderService(
             FixedInitialization(configuration or a_configuration()),  # type: ignore[arg-type] # as above
-            JobService(self.watermarks),
+            JobService(self.watermarks, self.metrics.service),
             self.runner,
             open_service_bus=self.open_service_bus,
-            metrics=self.metrics.service,
+            reports=self.reports(clock),
             heartbeat=self.heartbeat,
             budget=timedelta(minutes=5),
-            now=clock or Clock(),
+            now=clock,
         )
 
     def run(self) -> None:
@@ -100,12 +111,13 @@ class ByHand(Runs):
         clock: Clock | None = None,
     ) -> None:
         super().__init__(lambda _: source)
+        clock = clock or Clock()
         self.service = ExecuteJobService(
             FixedInitialization(configuration or a_configuration()),  # type: ignore[arg-type] # as above
             self.runner,
             open_service_bus=self.open_service_bus,
-            metrics=self.metrics.service,
-            now=clock or Clock(),
+            reports=self.reports(clock),
+            now=clock,
         )
 
     def post(self, **body: Any) -> Answer:

@@ -11,15 +11,16 @@ from delivery.retry import Squared
 from models.configuration import Configuration
 from models.queue_message import QueueMessage
 from models.queues import PROCESSING_QUEUES
-from services.metrics import Outcome
+from services.metrics import MetricsService, Outcome
 from services.payloads import PayloadService
 from services.processing.deletions import DeletionService
 from services.processing.execution import ProcessQueueMessageService
 from services.processing.queue_items import QueueItemService
+from services.processing.reports import DeliveryReports
 from services.processing.turns import Turns
 from tests.builders import a_configuration, a_delivery
 from tests.fakes.bus import FixedOriginals, RecordingPost, RecordingSettlement, TimedLocks
-from tests.fakes.services import Clock, FixedInitialization
+from tests.fakes.services import Clock, FixedInitialization, MemoryMetrics, MemoryTraces
 from tests.fakes.storage import MemoryBlobs, MemoryTable
 from tests.fakes.systems import MemoryTarget
 
@@ -33,15 +34,21 @@ ODD = st.recursive(
 )
 
 
-class CountingMetrics:
+class CountingMetrics(MetricsService):
+    """The service, and in which order it was told."""
+
     def __init__(self) -> None:
+        self.memory = MemoryMetrics()
+        super().__init__(self.memory.meter)
         self.processed: list[tuple[str, Outcome]] = []
         self.dead_lettered: list[tuple[str, str]] = []
 
     def message_processed(self, job_name: str, outcome: Outcome) -> None:
+        super().message_processed(job_name, outcome)
         self.processed.append((job_name, outcome))
 
     def message_dead_lettered(self, job_name: str, reason: str) -> None:
+        super().message_dead_lettered(job_name, reason)
         self.dead_lettered.append((job_name, reason))
 
 
@@ -55,6 +62,7 @@ class Stage:
         self.originals = FixedOriginals()
         self.settlement = RecordingSettlement()
         self.metrics = CountingMetrics()
+        self.traces = MemoryTraces()
         self.policies = {name: Squared(SECOND, 10) for name in PROCESSING_QUEUES.values()}
         self.payloads = PayloadService(self.blobs)  # type: ignore[arg-type] # the fake's few methods
         self.processing = ProcessQueueMessageService(
@@ -62,6 +70,8 @@ class Stage:
             payloads=self.payloads,
             deletions=DeletionService(MemoryTable(), now=self.clock),  # type: ignore[arg-type] # as above
             post=self.post,
+            metrics=self.metrics,
+            tracing=self.traces.service,
             target_of=lambda _connection: self.target,
         )
         self.setup_error: Exception | None = None
@@ -73,7 +83,7 @@ class Stage:
             originals=self.originals,
             settlement=self.settlement,
             policies=self.policies,
-            metrics=self.metrics,  # type: ignore[arg-type] # as above
+            reports=DeliveryReports(self.metrics, self.traces.service),
             now=self.clock,
         )
 

@@ -37,12 +37,12 @@ class Durable(Runs):
         self.configuration = configuration or a_configuration()
         self._service = DurableDetectionService(
             FixedInitialization(self.configuration),  # type: ignore[arg-type] # the fakes' few methods
-            JobService(self.watermarks),
+            JobService(self.watermarks, self.metrics.service),
             self.watermarks,
             self.scratch,  # type: ignore[arg-type] # as above
             source_of=lambda _: source,
             open_service_bus=self.open_service_bus,
-            metrics=self.metrics.service,
+            reports=self.reports(Clock()),
             now=Clock(),
         )
 

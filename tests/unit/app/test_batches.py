@@ -6,13 +6,11 @@ from delivery.errors import RejectedError
 from models.job import Priority
 from models.queue_message import QueueMessage
 from services.broker_limits import LARGEST_BODY_BYTES
-from services.detection.service_bus import ServiceBusService
 from services.detection.watermarks import StoredWatermark
 from services.outgoing import OutgoingMessage
 from services.payloads import PayloadService
 from tests.builders import NOW, a_configuration, a_job, a_message
 from tests.fakes.bus import MemoryServiceBus
-from tests.fakes.storage import MemoryBlobs
 from tests.fakes.systems import ListSource
 from tests.unit.app.runs import Detection, at, messages
 
@@ -70,14 +68,14 @@ def test_bodies_up_to_the_limit_travel_on_the_bus_itself() -> None:
 
 
 def test_a_message_too_large_for_any_batch_fails_the_job_and_names_the_record() -> None:
-    bus = MemoryServiceBus(batch_bytes=2_000)
-    payloads = PayloadService(MemoryBlobs())  # type: ignore[arg-type] # the fake's few methods
-    with ServiceBusService(bus, payloads) as service_bus:  # type: ignore[arg-type] # as above
+    detection = Detection({})
+    detection.bus = MemoryServiceBus(batch_bytes=2_000)
+    with detection.open_service_bus() as service_bus:
         service_bus.add_message_or_send(OutgoingMessage.of(a_message(), Priority.LOW))
         large = a_message(source_key="D9", fields={"partner_name": "x" * 3_000})
         with pytest.raises(RejectedError, match="record 'D9'"):
             service_bus.add_message_or_send(OutgoingMessage.of(large, Priority.LOW))
-    assert [len(batch) for batch in bus.sent["sbqlow"]] == [1]
+    assert detection.batches("sbqlow") == [1]
 
 
 def test_the_links_are_closed_after_a_run() -> None:

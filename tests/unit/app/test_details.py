@@ -87,7 +87,7 @@ def test_every_job_name_becomes_a_row_key_and_back(name: str) -> None:
 
 def test_a_message_carries_what_the_mover_needs() -> None:
     payloads = PayloadService(MemoryBlobs())  # type: ignore[arg-type] # the fake's few methods
-    message = to_service_bus(OutgoingMessage.of(a_message(), Priority.LOW), payloads)
+    message = to_service_bus(OutgoingMessage.of(a_message(), Priority.LOW), payloads, "")
     assert message.application_properties == {"JobName": "customers-to-erp", "SourceKey": "D1"}
     assert message.content_type == "application/json"
     assert b"".join(message.body) == a_message().to_body()

@@ -10,7 +10,7 @@ from azure.servicebus.exceptions import MessageLockLostError, ServiceBusConnecti
 from delivery.errors import LockLostError, UnavailableError
 from services.processing.lock_renewal import LockRenewalService
 from tests.builders import NOW, a_delivery
-from tests.fakes.services import Clock
+from tests.fakes.services import Clock, MemoryMetrics
 
 MINUTES = timedelta(minutes=5)
 
@@ -22,6 +22,7 @@ class Broker:
         self.renewals: list[uuid.UUID] = []
         self.gone: set[uuid.UUID] = set()
         self.is_away = False
+        self.metrics = MemoryMetrics()
 
     def renew(self, queue: str, token: uuid.UUID) -> None:
         assert queue == "sbqnormal"
@@ -46,7 +47,8 @@ def clock() -> Clock:
 
 
 def a_service(broker: Broker, clock: Clock, duration: timedelta = MINUTES) -> LockRenewalService:
-    return LockRenewalService(broker.renew, {"sbqnormal": duration}, now=clock)
+    durations = {"sbqnormal": duration}
+    return LockRenewalService(broker.renew, durations, metrics=broker.metrics.service, now=clock)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,8 @@ def test_a_lock_that_is_lost_on_the_way_is_noticed_once(
             lock.check()
         with pytest.raises(LockLostError):
             lock.wait(MINUTES)  # returns at once
-    assert caplog.text.count("was lost while it was processed") == 1
+    assert caplog.text.count("action=lock-lost queue=sbqnormal job=customers-to-erp key=D1") == 1
+    assert broker.metrics.values("LockRenewals") == {("Lost", "sbqnormal"): 1}
 
 
 def test_a_renewal_that_fails_is_tried_at_the_next_tick(broker: Broker, clock: Clock) -> None:
@@ -146,6 +149,7 @@ def test_sb1_a_thread_of_its_own_renews_while_the_handler_blocks() -> None:
     service = LockRenewalService(
         lambda _queue, _token: renewed.set(),
         {"sbqnormal": timedelta(milliseconds=30)},
+        metrics=MemoryMetrics().service,
         now=lambda: datetime.now(UTC),
     )
     with service.keep(a_delivery(enqueued=datetime.now(UTC))):

@@ -1,18 +1,15 @@
-import logging
-import subprocess
-import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
 
 import pytest
-from opentelemetry.metrics import NoOpMeter
 
 from delivery.errors import RejectedError
-from devstack.processes import ROOT
+from services.detection.job_run import JobRunner
+from services.detection.jobs import lag_of
+from services.detection.watermarks import StoredWatermark
 from services.metrics import MOST_NAMES, OTHER, Outcome
-from services.operation.metric_export import open_meter
-from tests.builders import a_configuration, a_job
-from tests.fakes.services import MemoryMetrics
+from tests.builders import NOW, a_configuration, a_job
+from tests.fakes.services import Clock, MemoryMetrics
 from tests.fakes.systems import ListSource
 from tests.unit.app.runs import JOB, ByHand, Detection, messages
 
@@ -105,37 +102,56 @@ def test_no_count_is_lost_between_threads() -> None:
     assert metrics.values("MessagesProcessed") == {(JOB, "Success"): 4_000}
 
 
-@pytest.mark.parametrize("connection_string", [None, ""])
-def test_without_a_destination_nothing_is_counted_and_no_thread_runs(
-    connection_string: str | None,
+def test_a_batch_counts_its_messages_and_enters_them_into_the_balance() -> None:
+    configuration = a_configuration(a_job(name="a"), a_job(name="b", source="erp"))
+    sources = {"crm": ListSource(messages(201)), "erp": ListSource(messages(2))}
+    detection = Detection(sources, configuration)
+    detection.run()
+    assert detection.batches() == [200, 1, 2]
+    assert detection.metrics.values("BatchSize") == {("sbqnormal",): 203}
+    assert detection.metrics.values("ChangeBalance") == {
+        ("sent", JOB, "sbqnormal"): 203,  # the messages bear the job of whoever built them
+    }
+
+
+def test_what_the_broker_did_not_take_is_not_in_the_balance() -> None:
+    detection = Detection({"crm": ListSource(messages(3))})
+    detection.bus.failing = True
+    detection.run()
+    assert detection.metrics.values("ChangeBalance") == {}
+    assert detection.metrics.values("BatchSize") == {}
+
+
+def test_the_lag_is_the_age_of_what_was_sent_in_full() -> None:
+    clock = Clock()
+    detection = Detection({"crm": ListSource(messages(3))}, clock=clock)
+    detection.run()
+    assert detection.metrics.values("WatermarkLag") == {}, "nothing was ever read"
+    clock.advance(90)
+    detection.run()
+    assert detection.metrics.values("WatermarkLag") == {(JOB,): 90}
+    detection.bus.failing = True
+    detection.runner = JobRunner(detection.watermarks, source_of=lambda _: ListSource([]))
+    clock.advance(600)
+    detection.run()
+    assert detection.metrics.values("WatermarkLag") == {(JOB,): 600}
+
+
+@pytest.mark.parametrize(
+    ("watermark", "last_run", "lag"),
+    [
+        (None, None, None),
+        ("2026-11-30T11:59:00+00:00", None, 60),
+        ("2026-11-30T11:59:00+00:00", NOW - timedelta(seconds=20), 20),
+        ("2026-11-30T11:59:50+00:00", NOW - timedelta(seconds=20), 10),
+        ("2999-01-01T00:00:00+00:00", NOW - timedelta(seconds=20), 0),
+        ("no time", NOW - timedelta(seconds=20), 20),
+        ("no time", None, None),
+        (None, NOW - timedelta(seconds=20), None),
+    ],
+)
+def test_a_lag_by_watermark_and_last_run(
+    watermark: str | None, last_run: datetime | None, lag: float | None
 ) -> None:
-    before = threading.active_count()
-    assert isinstance(open_meter(connection_string), NoOpMeter)
-    assert threading.active_count() == before
-
-
-def test_a_destination_that_is_no_good_is_logged_without_its_text(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    with caplog.at_level(logging.ERROR):
-        meter = open_meter("InstrumentationKey=s3cret;IngestionEndpoint=nonsense")
-    assert isinstance(meter, NoOpMeter)
-    assert "APPLICATIONINSIGHTS_CONNECTION_STRING cannot be used" in caplog.text
-    assert "s3cret" not in caplog.text
-
-
-def test_without_a_destination_the_sdk_is_not_even_loaded() -> None:
-    statement = (
-        "import sys; from services.metrics import *; from services.operation.metric_export import *"
-        "; MetricsService(open_meter(None)).changes_detected('job', 1); print(*sys.modules)"
-    )
-    run = subprocess.run(
-        [sys.executable, "-W", "error", "-c", statement],
-        cwd=ROOT,
-        env={},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert "opentelemetry.metrics" in run.stdout.split()
-    assert not {"opentelemetry.sdk", "azure.monitor"} & set(run.stdout.split())
+    rows = {JOB: StoredWatermark(watermark, last_run)}
+    assert lag_of(a_job(), rows, NOW) == lag
