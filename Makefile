@@ -21,9 +21,9 @@ check: set-up
 	@mkdir -p .stack
 	PYTEST_DEBUG_TEMPROOT=.stack $(PYTHON) -m pytest tests/unit tests/contract -m "not integration"
 
-# The stack of the demo, running until Ctrl-C.
+# The stack of the demo, running until Ctrl-C: make up OPTIONS=--durable detects by orchestrations.
 up: set-up
-	$(PYTHON) -m devstack.up
+	$(PYTHON) -m devstack.up $(OPTIONS)
 
 # Ratios against a peer, measured in the same run; minutes.
 bench: set-up

@@ -232,6 +232,7 @@ class Composition:
                 # First, because a message that is gone refers to no payload.
                 "expiry": ExpiryService(self._open_without_retries, SIDE_QUEUES, now=_now).execute,
                 "removal of payloads": payloads.execute,
+                "removal of what durable runs left": self._durable_detection.remove_leftovers,
                 "removal of notes of deletions": lambda: self._deletions.forget_old(
                     _now() - longest_life(self.queues)
                 ),

@@ -3,8 +3,10 @@
 The second diagram of the specification's detection.
 """
 
+import json
 import logging
 from collections.abc import Generator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,12 +15,14 @@ import azure.functions as func
 
 import composition
 from services.detection.activity import JobActivityParam
+from services.detection.ended_claims import ended_claims
 from services.detection.job_state import Claim, operate
 from services.detection.orchestration import (
     ACTIVITY,
     ENTITY,
     LIST_ACTIVITY,
     ORCHESTRATOR,
+    Progress,
     orchestrate,
 )
 
@@ -37,7 +41,13 @@ blueprint: Any = df.Blueprint()
 @blueprint.durable_client_input(client_name="client")
 async def start(req: func.HttpRequest, client: df.DurableOrchestrationClient) -> func.HttpResponse:
     """Begin a run; answer 202 with the instance's id and the addresses of its state."""
-    instance = await client.start_new(ORCHESTRATOR)
+    if req.get_body().strip() not in (b"", b"{}"):
+        error = "a start takes no body: it runs all due jobs; one job runs by ExecuteJob"
+        return func.HttpResponse(
+            json.dumps({"errors": [error]}), status_code=400, mimetype="application/json"
+        )
+    progress = Progress(ended=await ended_claims(client))
+    instance = await client.start_new(ORCHESTRATOR, client_input=asdict(progress))
     return client.create_check_status_response(req, instance)
 
 

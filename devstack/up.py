@@ -15,16 +15,21 @@ _CUSTOMERS = 100
 
 def main() -> int:
     """Return 130 after Ctrl-C, 1 where a server did not start or ended by itself."""
-    argparse.ArgumentParser(prog="devstack.up", description=__doc__).parse_args()
-    return run_command("up", _run)
+    parser = argparse.ArgumentParser(prog="devstack.up", description=__doc__)
+    parser.add_argument("--durable", action="store_true", help="Detect by durable orchestrations.")
+    durable = parser.parse_args().durable
+    return run_command("up", lambda folder: _run(folder, durable=durable))
 
 
-def _run(folder: Path) -> None:
+def _run(folder: Path, *, durable: bool) -> None:
     with demo_stack(folder) as (stack, databases):
+        if durable:
+            stack.settings = {**stack.settings, "SYNC_DETECTION": "durable"}
         databases.insert_customers(1, _CUSTOMERS)
         databases.insert_orders(1, 2 * _CUSTOMERS, customers=_CUSTOMERS)
         stack.host.start()
         _introduce(stack, folder)
+        print(_durable_detection(stack) if durable else _detection_by_timer(stack), flush=True)
         starter = os.getppid()
         while stack.is_running():
             if os.getppid() != starter:
@@ -50,22 +55,35 @@ Service Bus administration (HTTPS)        {bus["admin_connection_string"]}
 Functions host                            {host["url"]}
 Logs                                      {folder}/*.log
 
-Changes are detected every two seconds. For psql, for the operator console, and to look into queues
-(docs/operations.md), in another terminal:
+For psql, for the operator console, and to look into queues (docs/operations.md), in another
+terminal:
   export CRM='{crm}'
   export ERP='{erp}'
   export SYNC_STORAGE='{stack.azurite.connection_string()}'
   export SYNC_SERVICE_BUS='{bus["connection_string"]}'
 How everything is (function key):
   curl {host["url"]}/api/Health -H "x-functions-key: {host_key(stack, "GetHealth")}"
-A job by hand (function key), and detection at once (master key):
+A job by hand (function key):
   curl {host["url"]}/api/ExecuteJob -H "x-functions-key: {host_key(stack, "ExecuteJob")}" \\
-    -d '{{"job": "customers-to-erp", "dryRun": true, "watermark": ""}}'
-  curl {host["url"]}/admin/functions/GetChanges -H "x-functions-key: {host_key(stack)}" \\
-    -H "content-type: application/json" -d '{{}}'
-""",
-        flush=True,
+    -d '{{"job": "customers-to-erp", "dryRun": true, "watermark": ""}}'"""
     )
+
+
+def _detection_by_timer(stack: Stack) -> str:
+    return f"""\
+Changes are detected every two seconds; at once (master key):
+  curl {stack.host.facts()["url"]}/admin/functions/GetChanges \\
+    -H "x-functions-key: {host_key(stack)}" -H "content-type: application/json" -d '{{}}'
+"""
+
+
+def _durable_detection(stack: Stack) -> str:
+    start = "StartGetChangesOrchestration"
+    return f"""\
+Changes are detected when you start an orchestration (docs/durable-detection.md, function key):
+  curl -X POST {stack.host.facts()["url"]}/api/{start} \\
+    -H "x-functions-key: {host_key(stack, start)}"
+"""
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """App settings beside connections and schedules, which are read where they are used."""
 
+import logging
 import os
 from collections.abc import Mapping
 from datetime import timedelta
 
 from delivery.errors import ConfigurationError
+
+_LOGGER = logging.getLogger(__name__)
 
 #: What the Functions worker uses where PYTHON_THREADPOOL_THREAD_COUNT is not set.
 DEFAULT_THREADS = min(32, (os.cpu_count() or 1) + 4)
@@ -26,8 +29,19 @@ def backoff_unit(environ: Mapping[str, str]) -> timedelta:
 
 
 def detects_durably(environ: Mapping[str, str]) -> bool:
-    """Tell whether detection runs as a durable orchestration and not by the timer."""
-    return environ.get("SYNC_DETECTION", "").strip().lower() == "durable"
+    """Tell whether detection runs as a durable orchestration and not by the timer.
+
+    What is neither is logged, and means the timer: detection must not stand for a slip of the pen.
+    """
+    text = environ.get("SYNC_DETECTION", "")
+    mode = text.strip().lower()
+    if mode not in ("", "timer", "durable"):
+        _LOGGER.error(
+            "the app setting SYNC_DETECTION is %r; set it to timer or durable; until then the "
+            "timer detects",
+            text,
+        )
+    return mode == "durable"
 
 
 def _number(environ: Mapping[str, str], name: str, unit: str, default: int) -> int:

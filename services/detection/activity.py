@@ -7,7 +7,7 @@ history (case D6). An activity may run twice; that leads to repeats, never to ga
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from azure.core.exceptions import AzureError, ResourceNotFoundError
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 
 #: A row of an orchestration's history holds 64 KB, a stack trace included (case D3).
 _ERROR_BYTES = 2_000
+
+
+#: Where the container holds what goes from activity to activity; no job's own folder is named so,
+#: since escaping a name leaves no such `=` (`row_key`).
+_FOLDER = "=durable/"
+
+#: Longer than an activity, its repetition after a kill included.
+_LEFT_AFTER = timedelta(days=1)
 
 
 class JobFailedError(Exception):
@@ -89,6 +97,15 @@ class DurableDetectionService:
             self._reports.failed(param.job, error)
             raise JobFailedError(cut(str(error), _ERROR_BYTES)) from error
 
+    def remove_leftovers(self) -> None:
+        """Remove what instances left in the scratch container that ended in the middle of a job.
+
+        Every activity writes its blob anew, so an old one belongs to nobody any more.
+        """
+        for blob in self._scratch.list_blobs(name_starts_with=_FOLDER):
+            if self._now() - blob.last_modified > _LEFT_AFTER:
+                self._scratch.delete_blob(blob.name)
+
     def _execute(self, param: JobActivityParam) -> dict[str, Any]:
         configuration = self._initialization.ensure_initialized()
         job = configuration.jobs.get(param.job)
@@ -130,7 +147,7 @@ class _Carried:
         self._stored = stored
         self._cookie = param.cookie
         name = hashlib.sha256(f"{param.owner}/{param.job}".encode()).hexdigest()
-        self._blob = scratch.get_blob_client(f"durable/{name}")
+        self._blob = scratch.get_blob_client(_FOLDER + name)
 
     def get_watermark_by_job_name(self, job_name: str) -> StoredWatermark:
         if self._cookie is None:

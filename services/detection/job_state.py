@@ -46,19 +46,19 @@ State = dict[str, dict[str, str]]
 
 def operate(
     operation: str, claim: Claim, state: Mapping[str, Any], now: datetime
-) -> tuple[State, bool]:
+) -> tuple[State, bool | str]:
     """Return the new state and the answer; raise ValueError for an operation that is none.
 
-    `InProgress` tells whether somebody else has the job, `Add` whether the owner has it now, and
-    renews what it has, `Remove` whether it was the owner's to give back.
+    `InProgress` tells who else has the job, an empty text for nobody, `Add` whether the owner has
+    it now, and renews what it has, `Remove` whether it was the owner's to give back.
     """
     held = {job: {**held} for job, held in state.items() if _until(held) > now}
-    holder = held.get(claim.job, {}).get("owner")
+    holder = held.get(claim.job, {}).get("owner", "")
     match Operation(operation):
         case Operation.IN_PROGRESS:
-            return held, holder not in (None, claim.owner)
+            return held, "" if holder == claim.owner else holder
         case Operation.ADD:
-            if holder not in (None, claim.owner):
+            if holder not in ("", claim.owner):
                 return held, False
             until = (now + LEASE).isoformat()
             return {**held, claim.job: {"owner": claim.owner, "until": until}}, True

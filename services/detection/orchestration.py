@@ -4,6 +4,7 @@ A generator that is replayed: the same history must give the same actions. So ev
 change, the list of jobs included, comes from activities, and nothing here asks a clock.
 """
 
+import json
 from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,11 @@ _ERRORS_BYTES = 20_000
 _TEXT_BYTES = 30_000
 
 
+#: A custom status holds 16 KB in UTF-16: "Custom orchestration status", Microsoft Learn.
+_TOLD_CHARACTERS = 6_000
+_TOLD_ERROR_BYTES = 300
+
+
 class JobsFailedError(Exception):
     """Some jobs failed; the others were read to their end."""
 
@@ -43,18 +49,21 @@ class ClaimLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where an instance is; the input after `continue_as_new`.
+    """Where an instance is; its input, also after `continue_as_new`.
 
-    `position` is of the job in hand, `cookie` where its reading goes on, None before its first
-    activity. `jobs` are names, each with those that it depends on; None before anybody has asked.
+    `ended` are claims that instances left behind which run no more: owners by job. `position` is
+    of the job in hand, `cookie` where its reading goes on, None before its first activity. `jobs`
+    are names, each with those that it depends on; None before anybody has asked. `skipped` and
+    `failures` say why.
     """
 
+    ended: dict[str, str] = field(default_factory=dict)
     jobs: list[list[Any]] | None = None
     position: int = 0
     page: int = 0
     cookie: str | None = None
     detected: dict[str, int] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
     def read(self, name: str, done: Mapping[str, Any]) -> "Progress":
@@ -72,17 +81,26 @@ class Progress:
         most = min(_ERROR_BYTES, _ERRORS_BYTES // max(1, len(self.jobs or ())))
         return replace(self, failures={**self.failures, name: cut(str(error), most)})
 
-    def skip(self, name: str) -> "Progress":
+    def skip(self, name: str, why: str) -> "Progress":
         """Return the progress after a job that was not run."""
-        return replace(self, skipped=[*self.skipped, name]).next_job()
+        return replace(self, skipped={**self.skipped, name: why}).next_job()
 
     def next_job(self) -> "Progress":
         """Return the progress before the next job."""
         return replace(self, position=self.position + 1, page=0, cookie=None)
 
+    def told(self) -> dict[str, Any]:
+        """Return what a person wants to know; numbers alone where the names are too many."""
+        failed = {job: cut(why, _TOLD_ERROR_BYTES) for job, why in self.failures.items()}
+        full = {"detected": self.detected, "skipped": self.skipped, "failed": failed}
+        if len(json.dumps(full)) <= _TOLD_CHARACTERS:
+            return full
+        totals = {"detected": sum(self.detected.values()), "read": len(self.detected)}
+        return totals | {"skipped": len(self.skipped), "failed": len(self.failures)}
+
 
 def orchestrate(context: "DurableOrchestrationContext") -> Generator[Any, Any, Any]:
-    """Run the jobs; return how many changes each one had, and which were skipped.
+    """Run the jobs; return how many changes each one had, and which were skipped, and why.
 
     A job that somebody else has in hand is skipped, and so is one that depends on a job that
     failed or was skipped. A job that fails gives its claim back and does not stop those after it.
@@ -90,15 +108,15 @@ def orchestrate(context: "DurableOrchestrationContext") -> Generator[Any, Any, A
     """
     progress = Progress(**(context.get_input(expected_type=dict) or {}))
     if progress.jobs is None:
-        listed = yield context.call_activity(LIST_ACTIVITY, "", expected_type=list)
-        progress = replace(progress, jobs=listed)
+        progress = yield from _prepare(context, progress)
     activities = 0
     for name, depends_on in (progress.jobs or [])[progress.position :]:
+        context.set_custom_status(progress.told())
         claim = Claim(name, context.instance_id)
-        if progress.cookie is None and not (
-            yield from _begin(context, claim, progress, depends_on)
+        if progress.cookie is None and (
+            why := (yield from _begin(context, claim, progress, depends_on))
         ):
-            progress = progress.skip(name)
+            progress = progress.skip(name, why)
             continue
         try:
             while True:
@@ -108,6 +126,7 @@ def orchestrate(context: "DurableOrchestrationContext") -> Generator[Any, Any, A
                 done = yield _read(context, claim, progress)
                 activities += 1
                 progress = progress.read(name, done)
+                context.set_custom_status(progress.told())
                 if not done["hasMore"]:
                     break
                 yield from _renew(context, claim)
@@ -116,10 +135,21 @@ def orchestrate(context: "DurableOrchestrationContext") -> Generator[Any, Any, A
         # Behind the `except` and in no `finally`: that would run at every replay (case D1).
         yield _ask(context, Operation.REMOVE, claim)
         progress = progress.next_job()
+    context.set_custom_status(progress.told())
     if progress.failures:
         reasons = (f"job {job} failed: {why}" for job, why in progress.failures.items())
         raise JobsFailedError(cut("; ".join(reasons), _TEXT_BYTES))
     return {"detected": progress.detected, "skipped": progress.skipped}
+
+
+def _prepare(
+    context: "DurableOrchestrationContext", progress: Progress
+) -> Generator[Any, Any, Progress]:
+    """Give back what ended instances left behind, and ask for the jobs."""
+    for job, owner in progress.ended.items():
+        yield _ask(context, Operation.REMOVE, Claim(job, owner))
+    listed = yield context.call_activity(LIST_ACTIVITY, "", expected_type=list)
+    return replace(progress, ended={}, jobs=listed)
 
 
 def _begin(
@@ -127,14 +157,21 @@ def _begin(
     claim: Claim,
     progress: Progress,
     depends_on: list[str],
-) -> Generator[Any, Any, bool]:
-    """Return whether the job is ours now."""
-    if {*depends_on} & {*progress.failures, *progress.skipped}:
-        return False
-    if (yield _ask(context, Operation.IN_PROGRESS, claim)):
-        return False
+) -> Generator[Any, Any, str]:
+    """Take the job; return why it is not ours, an empty text where it is."""
+    for name in depends_on:
+        if name in progress.failures or name in progress.skipped:
+            return f"it depends on {name}, which {_ended(name, progress)}"
+    holder = yield _ask(context, Operation.IN_PROGRESS, claim, str)
+    if holder:
+        return f"instance {holder} has it in hand"
     # To ask first is the specification's; only this one decides (case D4).
-    return bool((yield _ask(context, Operation.ADD, claim)))
+    taken = yield _ask(context, Operation.ADD, claim)
+    return "" if taken else "another instance has just taken it"
+
+
+def _ended(name: str, progress: Progress) -> str:
+    return "failed" if name in progress.failures else "was skipped"
 
 
 def _renew(context: "DurableOrchestrationContext", claim: Claim) -> Generator[Any, Any]:
@@ -144,11 +181,16 @@ def _renew(context: "DurableOrchestrationContext", claim: Claim) -> Generator[An
         raise ClaimLostError(msg)
 
 
-def _ask(context: "DurableOrchestrationContext", operation: Operation, claim: Claim) -> Any:  # noqa: ANN401 - the library's task
+def _ask(
+    context: "DurableOrchestrationContext",
+    operation: Operation,
+    claim: Claim,
+    answer: type = bool,
+) -> Any:  # noqa: ANN401 - the library's task
     from azure.durable_functions import EntityId  # noqa: PLC0415 - for durable operation only
 
     entity = EntityId(ENTITY, ENTITY_KEY)
-    return context.call_entity(entity, operation.value, claim.to_json(), expected_type=bool)
+    return context.call_entity(entity, operation.value, claim.to_json(), expected_type=answer)
 
 
 def _read(context: "DurableOrchestrationContext", claim: Claim, progress: Progress) -> Any:  # noqa: ANN401 - as above

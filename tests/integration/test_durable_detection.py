@@ -54,7 +54,7 @@ class Scene:
         instance: str = answer["id"]
         return instance
 
-    def begin_together(self, count: int) -> list[tuple[int, dict[str, Any]]]:
+    def begin_together(self, count: int, body: bytes = b"{}") -> list[tuple[int, dict[str, Any]]]:
         """Start so many orchestrations, none of which waits for another's answer."""
         address = urlsplit(str(self.stack.host.facts()["url"])).netloc
         headers = {"x-functions-key": host_key(self.stack, START)}
@@ -62,7 +62,7 @@ class Scene:
         for connection in connections:
             connection.connect()
         for connection in connections:
-            connection.request("POST", f"/api/{START}", b"{}", headers)
+            connection.request("POST", f"/api/{START}", body, headers)
         answers = []
         for connection in connections:
             answer = connection.getresponse()
@@ -78,11 +78,16 @@ class Scene:
         with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - as above
             return json.loads(answer.read() or b"null")
 
+    def status(self, instance: str) -> Mapping[str, Any]:
+        """Return what the host says of an instance."""
+        status: Mapping[str, Any] = self.webhook(f"/instances/{instance}")
+        return status
+
     def ended(self, instance: str) -> tuple[str, Any]:
         """Wait until an instance has ended; return how, and its output."""
 
         def is_over() -> Mapping[str, Any] | None:
-            status: Mapping[str, Any] = self.webhook(f"/instances/{instance}")
+            status = self.status(instance)
             return None if status["runtimeStatus"] in {"Pending", "Running"} else status
 
         status = wait_for(is_over, seconds=60)
@@ -159,8 +164,9 @@ def test_d4_of_two_starts_at_once_each_job_runs_once_and_the_other_instance_skip
     outcomes = [scene.ended(answer["id"]) for _, answer in answers]
     assert [status for status, _ in outcomes] == ["Completed", "Completed"]
     ran, other = sorted((output for _, output in outcomes), key=lambda it: len(it["skipped"]))
-    assert ran == {"detected": {CUSTOMERS: 2_000, ORDERS: 500}, "skipped": []}
-    assert other == {"detected": {}, "skipped": [CUSTOMERS, ORDERS]}
+    assert ran == {"detected": {CUSTOMERS: 2_000, ORDERS: 500}, "skipped": {}}
+    assert (other["detected"], list(other["skipped"])) == ({}, [CUSTOMERS, ORDERS])
+    assert "has it in hand" in other["skipped"][CUSTOMERS]
     assert scene.claims() == {}
     scene.wait_until_equal()
 
@@ -169,7 +175,7 @@ def test_durable_runs_leave_the_stored_watermark_and_so_read_the_same_again(scen
     scene.insert(20, 10)
     before = scene.jobs()
     assert [scene.ended(scene.begin()) for _ in range(2)] == [
-        ("Completed", {"detected": {CUSTOMERS: 20, ORDERS: 10}, "skipped": []})
+        ("Completed", {"detected": {CUSTOMERS: 20, ORDERS: 10}, "skipped": {}})
     ] * 2
     assert scene.jobs() == before
     assert before.keys() == {*JOBS}
@@ -181,16 +187,20 @@ def test_d1_d3_a_failed_job_is_named_in_few_words_and_the_next_start_runs_it(sce
     scene.insert(20, 10)
     for broken in (_without_its_table, _with_a_long_error):
         with broken(scene.stack):
-            status, output = scene.ended(scene.begin())
+            instance = scene.begin()
+            status, output = scene.ended(instance)
             assert status == "Failed"
             assert f"job {ORDERS} failed: " in output
             assert CUSTOMERS not in output
             assert len(output) < 3_000
+            told = scene.status(instance)["customStatus"]
+            assert told["detected"] == {CUSTOMERS: 20}
+            assert list(told["failed"]) == [ORDERS]
             # The other job ran, and no claim is left.
             wait_for(lambda: scene.databases.count_partners() == scene.customers)
             assert scene.claims() == {}
     outcome = scene.ended(scene.begin())
-    assert outcome == ("Completed", {"detected": {CUSTOMERS: 20, ORDERS: 10}, "skipped": []})
+    assert outcome == ("Completed", {"detected": {CUSTOMERS: 20, ORDERS: 10}, "skipped": {}})
     scene.wait_until_equal()
 
 
@@ -238,32 +248,30 @@ def test_after_a_kill_the_same_instance_goes_on_and_nothing_is_missing(
     disaster(scene.stack)
     assert scene.ended(instance) == (
         "Completed",
-        {"detected": {CUSTOMERS: TWO_ACTIVITIES, ORDERS: 0}, "skipped": []},
+        {"detected": {CUSTOMERS: TWO_ACTIVITIES, ORDERS: 0}, "skipped": {}},
     )
     assert scene.claims() == {}
     scene.wait_until_equal()
 
 
-def test_a_terminated_instance_keeps_its_job_until_the_claim_ends_or_is_given_back(
-    scene: Scene,
-) -> None:
+def test_the_next_start_takes_over_what_a_terminated_instance_left_behind(scene: Scene) -> None:
     scene.insert(1_500, 10)
     terminated = scene.begin()
     claim = wait_for(lambda: scene.claims().get(CUSTOMERS))
     assert claim["owner"] == terminated
     scene.webhook(f"/instances/{terminated}/terminate?reason=test", "POST")
     assert scene.ended(terminated) == ("Terminated", "test")
-    skipped = ("Completed", {"detected": {}, "skipped": [CUSTOMERS, ORDERS]})
-    assert scene.ended(scene.begin()) == skipped
     assert scene.claims() == {CUSTOMERS: claim}
-    # When it ends by itself is for the unit tests.
-    # JSON in JSON, as the library's client sends it.
-    given = json.dumps({"job": CUSTOMERS, "owner": terminated})
-    scene.webhook("/entities/JobState/jobs?op=Remove", "POST", given)
-    wait_for(lambda: not scene.claims())
     outcome = scene.ended(scene.begin())
-    assert outcome == ("Completed", {"detected": {CUSTOMERS: 1_500, ORDERS: 10}, "skipped": []})
+    assert outcome == ("Completed", {"detected": {CUSTOMERS: 1_500, ORDERS: 10}, "skipped": {}})
+    assert scene.claims() == {}
     scene.wait_until_equal()
+
+
+def test_a_start_takes_no_body(scene: Scene) -> None:
+    [(status, answer)] = scene.begin_together(1, b'{"job": "orders-to-erp"}')
+    assert status == 400
+    assert "one job runs by ExecuteJob" in answer["errors"][0]
 
 
 def test_in_timer_operation_a_start_is_refused_with_the_remedy(scene: Scene) -> None:

@@ -41,6 +41,7 @@ class Hub:
     after_read: Callable[[], object] = lambda: None
     #: In order: `list`, `read JOB N`, `Add JOB`, and so on.
     asked: list[str] = field(default_factory=list)
+    told: list[Any] = field(default_factory=list)
     reads: list[tuple[str, str | None]] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
 
@@ -69,7 +70,7 @@ class Hub:
             "detected": 10,
         }
 
-    def entity(self, operation: str, given: Any) -> bool:
+    def entity(self, operation: str, given: Any) -> bool | str:
         self.asked.append(f"{operation} {given['job']}")
         claim = Claim.from_json(given)
         self.state, answer = operate(operation, claim, self.state, self.clock.now)
@@ -78,9 +79,9 @@ class Hub:
     def holds(self, job: str, owner: str) -> None:
         self.state, _ = operate("Add", Claim(job, owner), self.state, self.clock.now)
 
-    def run(self, instance: str = "i") -> Any:
+    def run(self, instance: str = "i", ended: dict[str, str] | None = None) -> Any:
         """Run an instance to its end by the library's own testing helper, and return its output."""
-        text: str | None = None
+        text: str | None = json.dumps({"ended": ended}) if ended else None
         while True:
             context = _Context(self, instance, text)
             *_, output = orchestrator_generator_wrapper(orchestrate(context))  # type: ignore[arg-type] # the few methods it calls
@@ -126,8 +127,12 @@ class _Context:
     def call_entity(
         self, entity: df.EntityId, operation: str, given: Any, expected_type: type
     ) -> _Task:
-        assert (entity.name, entity.key, expected_type) == ("JobState", "jobs", bool)
+        assert (entity.name, entity.key) == ("JobState", "jobs")
+        assert expected_type is (str if operation == "InProgress" else bool)
         return _Task(lambda: self._hub.entity(operation, given))
+
+    def set_custom_status(self, told: Any) -> None:
+        self._hub.told.append(json.loads(json.dumps(told)))
 
     def continue_as_new(self, given: Any) -> None:
         self.next_input = json.dumps(given)

@@ -33,7 +33,8 @@ class Durable(Runs):
 
     def __init__(self, source: ListSource, configuration: Configuration | None = None) -> None:
         super().__init__(lambda _: source)
-        self.scratch = MemoryBlobs()
+        self.clock = Clock()
+        self.scratch = MemoryBlobs(self.clock)
         self.configuration = configuration or a_configuration()
         self._service = DurableDetectionService(
             FixedInitialization(self.configuration),  # type: ignore[arg-type] # the fakes' few methods
@@ -42,8 +43,8 @@ class Durable(Runs):
             self.scratch,  # type: ignore[arg-type] # as above
             source_of=lambda _: source,
             open_service_bus=self.open_service_bus,
-            reports=self.reports(Clock()),
-            now=Clock(),
+            reports=self.reports(self.clock),
+            now=self.clock,
         )
 
     def execute(self, page: int = 0, cookie: str | None = None, **changes: object) -> Any:
@@ -51,6 +52,9 @@ class Durable(Runs):
         text = json.dumps(param | changes)
         result = self._service.execute(JobActivityParam.model_validate(json.loads(text)))
         return json.loads(json.dumps(result))
+
+    def remove_leftovers(self) -> None:
+        self._service.remove_leftovers()
 
     def list_jobs(self) -> list[list[Any]]:
         return self._service.list_jobs()
@@ -85,6 +89,19 @@ def at_seconds(*seconds: int, **changes: object) -> list[QueueMessage]:
 
 _SECONDS = st.lists(st.integers(0, 5), max_size=30)
 _FEW = st.integers(1, 4)
+
+
+def test_what_an_ended_instance_left_goes_after_a_day_and_what_runs_stays() -> None:
+    durable = Durable(ListSource(messages(5), page_size=2))
+    durable.execute(owner="ended")
+    durable.clock.advance(24 * 3600)
+    durable.execute(owner="running")
+    durable.scratch.upload_blob("durable/0", b"of a job with that name")
+    durable.clock.advance(1)
+    durable.remove_leftovers()
+    assert len(durable.scratch.blobs) == 2
+    assert durable.execute(2, at(1), owner="running")["detected"] == 2
+    assert "durable/0" in durable.scratch.blobs
 
 
 @settings(deadline=None)

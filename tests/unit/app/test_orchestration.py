@@ -23,7 +23,7 @@ ROW_CHARACTERS = 32_768
 
 def test_jobs_run_in_their_order_and_each_is_held_while_it_is_read() -> None:
     hub = Hub({"a": 2, "b": 1})
-    assert hub.run() == {"detected": {"a": 20, "b": 10}, "skipped": []}
+    assert hub.run() == {"detected": {"a": 20, "b": 10}, "skipped": {}}
     assert hub.asked == [
         "list",
         *("InProgress a", "Add a", "read a 1", "Add a", "read a 2", "Remove a"),
@@ -34,7 +34,7 @@ def test_jobs_run_in_their_order_and_each_is_held_while_it_is_read() -> None:
 
 def test_without_due_jobs_an_instance_ends_at_once() -> None:
     hub = Hub({})
-    assert hub.run() == {"detected": {}, "skipped": []}
+    assert hub.run() == {"detected": {}, "skipped": {}}
     assert hub.asked == ["list"]
 
 
@@ -42,21 +42,28 @@ def test_d4_a_job_in_progress_elsewhere_is_skipped_with_all_that_depend_on_it() 
     depends_on = {"b": ["a"], "c": ["b"]}
     hub = Hub(dict.fromkeys("abcd", 1), depends_on)
     hub.holds("a", "other")
-    assert hub.run() == {"detected": {"d": 10}, "skipped": ["a", "b", "c"]}
+    assert hub.run() == {
+        "detected": {"d": 10},
+        "skipped": {
+            "a": "instance other has it in hand",
+            "b": "it depends on a, which was skipped",
+            "c": "it depends on b, which was skipped",
+        },
+    }
     assert hub.asked[1:] == ["InProgress a", "InProgress d", "Add d", "read d 1", "Remove d"]
     assert hub.state["a"]["owner"] == "other"
 
 
 def test_d4_a_job_that_is_taken_between_question_and_claim_is_skipped() -> None:
     class Overtaken(Hub):
-        def entity(self, operation: str, given: Any) -> bool:
+        def entity(self, operation: str, given: Any) -> bool | str:
             answer = super().entity(operation, given)
             if operation == "InProgress":
                 self.holds("a", "other")
             return answer
 
     hub = Overtaken({"a": 1})
-    assert hub.run() == {"detected": {}, "skipped": ["a"]}
+    assert hub.run() == {"detected": {}, "skipped": {"a": "another instance has just taken it"}}
     assert hub.asked == ["list", "InProgress a", "Add a"]
 
 
@@ -71,7 +78,7 @@ def test_d4_of_two_instances_at_once_each_job_is_read_by_one() -> None:
 
     hub.on_read = start_another
     first = hub.run()
-    assert second == [{"detected": {"b": 10}, "skipped": ["a"]}]
+    assert second == [{"detected": {"b": 10}, "skipped": {"a": "instance i has it in hand"}}]
     assert first["detected"]["a"] == 30
     assert hub.reads_of("a") == [None, "1", "2"]
 
@@ -79,7 +86,7 @@ def test_d4_of_two_instances_at_once_each_job_is_read_by_one() -> None:
 def test_what_a_lost_instance_held_is_run_once_its_lease_is_over() -> None:
     hub = Hub({"a": 1})
     hub.holds("a", "lost")
-    assert hub.run()["skipped"] == ["a"]
+    assert hub.run()["skipped"] == {"a": "instance lost has it in hand"}
     hub.clock.now = NOW + LEASE
     assert hub.run()["detected"] == {"a": 10}
 
@@ -128,6 +135,42 @@ def test_d1_the_next_start_runs_a_job_that_failed_from_its_beginning() -> None:
     hub.errors.clear()
     assert hub.run("j")["detected"] == {"a": 20}
     assert hub.reads_of("a") == [None, "1", None, "1"]
+
+
+def test_what_an_ended_instance_left_behind_is_given_back_first() -> None:
+    hub = Hub({"a": 1, "b": 1})
+    hub.holds("a", "ended")
+    hub.holds("b", "running")
+    output = hub.run(ended={"a": "ended", "b": "another, from before"})
+    assert output["detected"] == {"a": 10}
+    assert output["skipped"] == {"b": "instance running has it in hand"}
+    assert hub.asked[:3] == ["Remove a", "Remove b", "list"]
+
+
+def test_whoever_looks_sees_what_each_job_had_and_why_others_had_nothing() -> None:
+    hub = Hub({"a": 2, "b": 1, "c": 1, "d": 1}, {"c": ["b"]}, errors={"b": "x" * 1_000})
+    hub.holds("d", "other")
+    with pytest.raises(JobsFailedError):
+        hub.run()
+    assert {"detected": {"a": 10}, "skipped": {}, "failed": {}} in hub.told
+    assert hub.told[-1] == {
+        "detected": {"a": 20},
+        "skipped": {
+            "c": "it depends on b, which failed",
+            "d": "instance other has it in hand",
+        },
+        "failed": {"b": "x" * 297 + "…"},
+    }
+
+
+@pytest.mark.parametrize("jobs", [10, 300, 2_000])
+def test_what_is_told_fits_into_a_custom_status_however_many_jobs_there_are(jobs: int) -> None:
+    names = [f"a job with a longer name {number}" for number in range(jobs)]
+    hub = Hub(dict.fromkeys(names, 1), errors=dict.fromkeys(names[::3], "ü" * 500))
+    with pytest.raises(JobsFailedError):
+        hub.run()
+    assert max(len(json.dumps(told)) for told in hub.told) <= 16_384 / 2
+    assert ("read" in hub.told[-1]) == (jobs > 10)
 
 
 def test_d3_an_error_of_any_length_fails_the_instance_with_a_short_text() -> None:
@@ -205,7 +248,7 @@ def test_d6_what_goes_over_into_a_new_history_is_small_and_has_no_records() -> N
     for text in hub.inputs:
         assert len(text) < ROW_CHARACTERS
         assert set(json.loads(text)) == {
-            *("jobs", "position", "page", "cookie", "detected", "skipped", "failures")
+            *("ended", "jobs", "position", "page", "cookie", "detected", "skipped", "failures")
         }
 
 
@@ -226,7 +269,7 @@ def test_failures_and_skips_go_over_into_a_new_history() -> None:
 
 def test_the_library_runs_an_instance_to_its_end() -> None:
     hub = Hub({"a": 2, "b": 1}, {"c": ["b"]})
-    assert Replay(hub, orchestrate).run() == {"detected": {"a": 20, "b": 10}, "skipped": []}
+    assert Replay(hub, orchestrate).run() == {"detected": {"a": 20, "b": 10}, "skipped": {}}
     twin = Hub({"a": 2, "b": 1}, {"c": ["b"]})
     twin.run()
     assert hub.asked == twin.asked
