@@ -14,7 +14,6 @@ import azure.durable_functions as df
 import azure.functions as func
 
 import composition
-from services.detection.activity import JobActivityParam
 from services.detection.ended_claims import ended_claims
 from services.detection.job_state import Claim, operate
 from services.detection.orchestration import (
@@ -69,7 +68,7 @@ def list_jobs(nothing: str) -> list:  # type: ignore[type-arg]  # noqa: ARG001 -
 @blueprint.activity_trigger(input_name="param", activity=ACTIVITY)
 def get_changes_activity(param: dict) -> dict:  # type: ignore[type-arg] # the worker knows no other
     """Send some pages of one job's changes."""
-    return composition.APP.durable_detection().execute(JobActivityParam.model_validate(param))
+    return composition.APP.durable_detection().execute(param)
 
 
 @blueprint.function_name(ENTITY)

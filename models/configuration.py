@@ -1,5 +1,6 @@
 """One validated set of connections, mappings and jobs."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -138,6 +139,12 @@ class Configuration:
     def mapping_of(self, job: Job) -> Mapping:
         """Return the mapping that `job` runs."""
         return self.mappings[job.mapping]
+
+    def reading_of(self, job: Job) -> str:
+        """Return a hash of all that decides which changes `job` reads, and as what."""
+        what = job.model_dump_json(include={"source", "mapping", "watermark", "filter", "action"})
+        how = self.mapping_of(job).model_dump_json()
+        return hashlib.sha256(f"{what}{how}".encode()).hexdigest()[:16]
 
     def response_of(self, job: Job) -> Response | None:
         """Return what takes the target's answers to `job` back to its source, if anything does."""

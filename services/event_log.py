@@ -43,6 +43,8 @@ class Action(StrEnum):
 #: A source key may be any text, and a line has its limits.
 _LONGEST: Final = 200
 
+_LONGEST_TEXT: Final = 4_000
+
 #: Enough to find the way from our code to where it broke.
 _FRAMES: Final = 6
 
@@ -75,7 +77,7 @@ def log_event(
     """Write the line of one event."""
     if logger.isEnabledFor(level):
         # An error's text may have several lines, and an event is one.
-        more = f": {' '.join(text.split())}" if text else ""
+        more = f": {' '.join(text.split())[:_LONGEST_TEXT]}" if text else ""
         logger.log(level, "action=%s %s%s", action.value, subject, more)
 
 

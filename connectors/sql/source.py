@@ -1,7 +1,7 @@
 """Reads changes: pages in the order of the cursor, each beginning behind the last row read."""
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as Record
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -174,13 +174,10 @@ class Reading:
     def changes(
         self, watermark: WatermarkValue, condition: Filter | None
     ) -> Iterator[SourceChange]:
-        """Yield changes in the order of the cursor, at one value what is gone first.
-
-        A record that was deleted and created again within one cursor value exists.
-        """
+        """Yield changes in the order of the cursor, at one value what is there first."""
         parts = [self._changed_rows(watermark, condition)]
         if isinstance(self._mapping.deletions, Tombstones):
-            parts.insert(0, self._tombstones(self._mapping.deletions, watermark))
+            parts.append(self._tombstones(self._mapping.deletions, watermark))
         newest = [part.stream.newest(part.query) for part in parts]
         known = [value for value in newest if value is not None]
         if not known:
@@ -189,7 +186,27 @@ class Reading:
         # would pass a cursor value while they still write at it, and never come back.
         until = max(known)
         pairs = heapq.merge(*(part.changes(until) for part in parts), key=itemgetter(0))
-        return map(itemgetter(1), pairs)
+        return map(itemgetter(1), pairs) if len(parts) == 1 else self._without_replaced(pairs)
+
+    def _without_replaced(
+        self, pairs: Iterable[tuple[Any, SourceChange]]
+    ) -> Iterator[SourceChange]:
+        """Leave out what is gone at a cursor value at which it is there too.
+
+        It was deleted and created again at that value, as when a table is filled anew in one
+        transaction: it exists. To say both would let the order decide, which no queue keeps.
+        """
+        keys = [pair.source for pair in self._mapping.keys]
+        value, present = None, set[tuple[str, ...]]()
+        for cursor, change in pairs:
+            if cursor != value:
+                value, present = cursor, set()
+            key = tuple(str(change.record[name]) for name in keys)
+            if change.action is not JobActionType.DELETE:
+                present.add(key)
+            elif key in present:
+                continue
+            yield change
 
     def _changed_rows(self, watermark: WatermarkValue, condition: Filter | None) -> "_Part":
         deletions = self._mapping.deletions

@@ -5,8 +5,8 @@ history (case D6). An activity may run twice; that leads to repeats, never to ga
 """
 
 import hashlib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from azure.core.exceptions import AzureError, ResourceNotFoundError
 from delivery.errors import ConfigurationError
 from models.boundary import Boundary
 from models.document import Document, Name
+from models.job import Job
 from services.broker_limits import cut
 from services.detection.job_run import JobRunner, RunOptions, SourceOf
 from services.detection.jobs import JobService
@@ -46,13 +47,15 @@ class JobFailedError(Exception):
 class JobActivityParam(Document):
     """What an activity is asked for; `cookie` is the watermark where the one before arrived.
 
-    `owner` is the orchestration's instance, `max_batch_size` so many source pages.
+    `owner` is the orchestration's instance, `max_batch_size` so many source pages, `reading` what
+    the one before has read by (`Configuration.reading_of`).
     """
 
     job: Name
     owner: Name
     page: int = 0
     cookie: str | None = None
+    reading: str | None = None
     max_batch_size: int
 
 
@@ -81,20 +84,30 @@ class DurableDetectionService:
         self._now = now
 
     def list_jobs(self) -> list[list[Any]]:
-        """Return the due jobs in their order, each with those that it depends on."""
-        configuration = self._initialization.refresh()
-        due = self._jobs.get_jobs_to_run(configuration, self._now())
-        return [[job.name, list(job.depends_on)] for job in due]
+        """Return the due jobs in their order, each with those that it depends on.
 
-    def execute(self, param: JobActivityParam) -> dict[str, Any]:
+        Raise JobFailedError as `execute`.
+        """
+        with self._in_few_words(""):
+            configuration = self._initialization.refresh()
+            due = self._jobs.get_jobs_to_run(configuration, self._now())
+            return [[job.name, list(job.depends_on)] for job in due]
+
+    def execute(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Send the next pages; return where they end, and whether more is to come.
 
-        Raise JobFailedError, whose text is short enough for a history, whatever went wrong.
+        `document` is a JobActivityParam. Raise JobFailedError, whose text is short enough for a
+        history, whatever went wrong.
         """
+        with self._in_few_words(str(document.get("job", ""))):
+            return self._execute(JobActivityParam.model_validate(document))
+
+    @contextmanager
+    def _in_few_words(self, job_name: str) -> Iterator[None]:
         try:
-            return self._execute(param)
+            yield
         except Exception as error:
-            self._reports.failed(param.job, error)
+            self._reports.failed(job_name, error)
             raise JobFailedError(cut(str(error), _ERROR_BYTES)) from error
 
     def remove_leftovers(self) -> None:
@@ -107,10 +120,16 @@ class DurableDetectionService:
                 self._scratch.delete_blob(blob.name)
 
     def _execute(self, param: JobActivityParam) -> dict[str, Any]:
-        configuration = self._initialization.ensure_initialized()
+        # Looked at anew: another worker has seen the job, and may have seen a newer form of it.
+        configuration = self._initialization.refresh()
         job = configuration.jobs.get(param.job)
         if job is None:
             msg = f"there is no job {param.job!r} any more"
+            raise ConfigurationError(msg)
+        reading = configuration.reading_of(job)
+        if param.reading not in (None, reading):
+            # The cookie is a place in what was read so far.
+            msg = f"job {job.name!r} or its mapping was changed while it was read; start again"
             raise ConfigurationError(msg)
         source = self._source_of(configuration.connections[job.source])
         carried = _Carried(self._watermarks, self._scratch, param)
@@ -119,6 +138,8 @@ class DurableDetectionService:
         try:
             with self._reports.of(job), self._open_service_bus() as service_bus:
                 run = runner.run(job, configuration, service_bus, options, last_cron_run=None)
+            if not run.finished:
+                carried.check_progress(job)
         except Exception:
             carried.forget()  # no activity follows one that failed
             raise
@@ -130,6 +151,7 @@ class DurableDetectionService:
             "cookie": run.watermark_after,
             "watermark": run.watermark_before,
             "hasMore": not run.finished,
+            "reading": reading,
             "detected": run.detected,
         }
 
@@ -146,6 +168,8 @@ class _Carried:
     ) -> None:
         self._stored = stored
         self._cookie = param.cookie
+        self._before: Boundary | None = None
+        self._after: Boundary | None = None
         name = hashlib.sha256(f"{param.owner}/{param.job}".encode()).hexdigest()
         self._blob = scratch.get_blob_client(_FOLDER + name)
 
@@ -155,6 +179,10 @@ class _Carried:
         return StoredWatermark(self._cookie)
 
     def get_boundary(self, job_name: str, watermark: str) -> Boundary:
+        self._before = self._boundary(job_name, watermark)
+        return self._before
+
+    def _boundary(self, job_name: str, watermark: str) -> Boundary:
         if self._cookie is None:
             return self._stored.get_boundary(job_name, watermark)
         try:
@@ -170,7 +198,20 @@ class _Carried:
         boundary: Boundary,
         last_cron_run: datetime | None,  # noqa: ARG002 - a durable run is none of the timer's
     ) -> None:
+        self._after = boundary
         self._blob.upload_blob(boundary.encode(), overwrite=True)
+
+    def check_progress(self, job: Job) -> None:
+        """Raise ConfigurationError where the next run would read the same again, without end."""
+        if self._after == self._before:
+            msg = (
+                f"job {job.name!r}: reading does not get beyond the cursor value "
+                f"{self._after.value if self._after else ''!r}: the database does not sort the "
+                f"values of {job.cursor.field!r} as watermark.type {job.cursor.type!r} does, or "
+                "more than a million records have that value; correct the type or the column's "
+                "collation, or leave the job to the timer"
+            )
+            raise ConfigurationError(msg)
 
     def forget(self) -> None:
         """Remove the blob; one that stays does no harm."""

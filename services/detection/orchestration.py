@@ -30,8 +30,8 @@ MOST_ACTIVITIES = 50
 _ERROR_BYTES = 2_000
 
 #: What the errors of all jobs may have together, and the text of the instance's own error.
-_ERRORS_BYTES = 20_000
-_TEXT_BYTES = 30_000
+_ERRORS_BYTES = 8_000
+_TEXT_BYTES = 15_000
 
 
 #: A custom status holds 16 KB in UTF-16: "Custom orchestration status", Microsoft Learn.
@@ -52,7 +52,8 @@ class Progress:
     """Where an instance is; its input, also after `continue_as_new`.
 
     `ended` are claims that instances left behind which run no more: owners by job. `position` is
-    of the job in hand, `cookie` where its reading goes on, None before its first activity. `jobs`
+    of the job in hand, `cookie` where its reading goes on, None before its first activity, and
+    `reading` what it was read by. `jobs`
     are names, each with those that it depends on; None before anybody has asked. `skipped` and
     `failures` say why.
     """
@@ -62,6 +63,7 @@ class Progress:
     position: int = 0
     page: int = 0
     cookie: str | None = None
+    reading: str | None = None
     detected: dict[str, int] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
@@ -73,6 +75,7 @@ class Progress:
             self,
             page=done["page"],
             cookie=done["cookie"],
+            reading=done["reading"],
             detected={**self.detected, name: detected},
         )
 
@@ -87,7 +90,7 @@ class Progress:
 
     def next_job(self) -> "Progress":
         """Return the progress before the next job."""
-        return replace(self, position=self.position + 1, page=0, cookie=None)
+        return replace(self, position=self.position + 1, page=0, cookie=None, reading=None)
 
     def told(self) -> dict[str, Any]:
         """Return what a person wants to know; numbers alone where the names are too many."""
@@ -199,6 +202,7 @@ def _read(context: "DurableOrchestrationContext", claim: Claim, progress: Progre
         "owner": claim.owner,
         "page": progress.page,
         "cookie": progress.cookie,
+        "reading": progress.reading,
         "maxBatchSize": PAGES,
     }
     return context.call_activity(ACTIVITY, param, expected_type=dict)

@@ -174,7 +174,7 @@ class SourceContract:
         assert (kept.action, gone.action) == (JobActionType.NEW_UPDATE, JobActionType.DELETE)
         assert (gone.keys, gone.fields) == ({"partner_number": "D2"}, {})
 
-    def test_tombstones_come_in_their_place_and_before_what_was_created_again(
+    def test_tombstones_come_in_their_place_but_for_what_was_created_again(
         self, system: RemoteSystem
     ) -> None:
         system.insert(
@@ -193,11 +193,22 @@ class SourceContract:
         assert found == [
             ("D1", "NewUpdate"),
             ("D0", "Delete"),
-            ("D2", "Delete"),
             ("D2", "NewUpdate"),
             *((f"E{n:02}", "NewUpdate") for n in range(15)),
             ("D9", "Delete"),
         ]
+
+    def test_a_table_that_is_filled_anew_in_one_transaction_loses_nothing(
+        self, system: RemoteSystem
+    ) -> None:
+        """More records than a page, all deleted and created again at one cursor value."""
+        numbers = [f"D{n:02}" for n in range(25)]
+        moments = {"modified_at": at(1)}, {"deleted_at": at(1)}
+        system.insert("customer", *({"number": n, **moments[0]} for n in numbers))
+        system.insert("customer_deleted", *({"number": n, **moments[1]} for n in numbers))
+        system.insert("customer_deleted", {"number": "D99", **moments[1]})
+        found = [(m.source_key, m.action.value) for m in self.retrieve(system, mapping=TOMBSTONES)]
+        assert found == [*((n, "NewUpdate") for n in numbers), ("D99", "Delete")]
 
     def test_a_source_reference_is_resolved_and_a_missing_one_is_told(
         self, system: RemoteSystem

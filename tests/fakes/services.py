@@ -32,15 +32,20 @@ class Clock:
 
 
 class FixedInitialization:
-    """Holds a configuration as if it had been loaded."""
+    """Holds a configuration as if it had been loaded; a newer one shows to who looks for it."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
+        self.newer: Configuration | None = None
+        self.error: Exception | None = None
 
     def ensure_initialized(self) -> Configuration:
         return self._configuration
 
     def refresh(self) -> Configuration:
+        if self.error is not None:
+            raise self.error
+        self._configuration = self.newer or self._configuration
         return self._configuration
 
     def configuration_with_job(self, _job_name: str) -> Configuration:

@@ -50,7 +50,8 @@ class Hub:
             self.asked.append("list")
             return [[job, self.depends_on.get(job, [])] for job in self.activities]
         assert name == ACTIVITY
-        assert set(given) == {"job", "owner", "page", "cookie", "maxBatchSize"}
+        assert set(given) == {"job", "owner", "page", "cookie", "reading", "maxBatchSize"}
+        assert given["reading"] == (f"{given['job']} as it is" if given["cookie"] else None)
         self.on_read(instance)
         job, cookie = given["job"], given["cookie"]
         assert self.state[job]["owner"] == given["owner"] == instance
@@ -67,6 +68,7 @@ class Hub:
             "cookie": str(done),
             "watermark": cookie or "0",
             "hasMore": done < self.activities[job],
+            "reading": f"{job} as it is",
             "detected": 10,
         }
 

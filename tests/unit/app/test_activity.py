@@ -1,7 +1,7 @@
 """Activities of durable detection: what a chain of them sends, and what it leaves behind."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -10,12 +10,12 @@ from azure.core.exceptions import ServiceRequestError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from delivery.errors import ConfigurationError
 from models.boundary import Boundary
 from models.configuration import Configuration
 from models.queue_message import JobActionType, QueueMessage
 from services.detection.activity import (
     DurableDetectionService,
-    JobActivityParam,
     JobFailedError,
 )
 from services.detection.job_run import RunOptions
@@ -36,8 +36,9 @@ class Durable(Runs):
         self.clock = Clock()
         self.scratch = MemoryBlobs(self.clock)
         self.configuration = configuration or a_configuration()
+        self.initialization = FixedInitialization(self.configuration)
         self._service = DurableDetectionService(
-            FixedInitialization(self.configuration),  # type: ignore[arg-type] # the fakes' few methods
+            self.initialization,  # type: ignore[arg-type] # the fakes' few methods
             JobService(self.watermarks, self.metrics.service),
             self.watermarks,
             self.scratch,  # type: ignore[arg-type] # as above
@@ -50,7 +51,7 @@ class Durable(Runs):
     def execute(self, page: int = 0, cookie: str | None = None, **changes: object) -> Any:
         param = {"job": JOB, "owner": "i", "page": page, "cookie": cookie, "maxBatchSize": 1}
         text = json.dumps(param | changes)
-        result = self._service.execute(JobActivityParam.model_validate(json.loads(text)))
+        result = self._service.execute(json.loads(text))
         return json.loads(json.dumps(result))
 
     def remove_leftovers(self) -> None:
@@ -242,7 +243,7 @@ def test_d6_a_result_has_no_records_and_stays_small() -> None:
         page_size=5_000,
     )
     result = Durable(source).execute(maxBatchSize=3)
-    assert set(result) == {"page", "cookie", "watermark", "hasMore", "detected"}
+    assert set(result) == {"page", "cookie", "watermark", "hasMore", "detected", "reading"}
     assert result["detected"] == 5_000
     assert result["hasMore"] is False
     assert len(json.dumps(result, ensure_ascii=False)) < 300
@@ -342,3 +343,67 @@ def test_the_due_jobs_are_listed_in_their_order_with_what_they_depend_on() -> No
     )
     durable = Durable(ListSource([]), configuration)
     assert durable.list_jobs() == [["a", []], ["b", ["a"]]]
+
+
+def test_an_activity_sees_a_job_that_another_worker_has_seen_first() -> None:
+    durable = Durable(ListSource(messages(1)), a_configuration(a_job(name="another")))
+    durable.initialization.newer = a_configuration()
+    assert durable.execute()["detected"] == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"filter": {"field": "name", "operator": "isNotNull"}},
+        {"watermark": {"field": "created_at", "type": "datetime"}},
+        {"source": "erp"},
+    ],
+)
+def test_a_job_that_was_changed_in_the_middle_fails_and_is_not_read_on(
+    change: dict[str, Any],
+) -> None:
+    durable = Durable(ListSource(messages(5), page_size=2))
+    first = durable.execute()
+    durable.initialization.newer = a_configuration(a_job(**change))
+    with pytest.raises(JobFailedError, match="was changed while it was read; start again"):
+        durable.execute(first["page"], first["cookie"], reading=first["reading"])
+    assert len(durable.sent()) == 2
+
+
+def test_a_job_that_was_moved_in_the_middle_is_read_on() -> None:
+    durable = Durable(ListSource(messages(5), page_size=2))
+    first = durable.execute()
+    durable.initialization.newer = a_configuration(a_job(order=7, schedule="0 0 * * *"))
+    assert durable.execute(2, first["cookie"], reading=first["reading"])["detected"] == 2
+
+
+@pytest.mark.parametrize("kind", ["datetime", "text", "unheard-of"])
+def test_a_source_whose_order_is_not_the_watermark_s_fails_instead_of_going_on_for_ever(
+    kind: str,
+) -> None:
+    """As where a database sorts texts without regard to case, and for types that nobody knows."""
+    trackers = [at(59), *(at(n) for n in range(9))]
+    changes = [a_message(source_key=f"D{n}", change_tracker=t) for n, t in enumerate(trackers)]
+    job = a_job(watermark={"field": "modified_at", "type": kind})
+    durable = Durable(Unsorted(changes, page_size=2), a_configuration(job))
+    with pytest.raises(JobFailedError, match="does not get beyond the cursor value"):
+        durable.chain()
+    assert len(durable.sent()) <= 4
+
+
+class Unsorted(ListSource):
+    """Takes every change for one at or after any watermark."""
+
+    def retrieve_changes(self, *_: object) -> Iterator[QueueMessage]:
+        yield from self.messages
+
+
+def test_d3_whatever_goes_wrong_before_a_job_is_read_is_told_in_few_words() -> None:
+    durable = Durable(ListSource([]))
+    durable.initialization.error = ConfigurationError("x" * 90_000)
+    for ask in (durable.list_jobs, durable.execute):
+        with pytest.raises(JobFailedError) as failed:
+            ask()
+        assert len(str(failed.value)) <= 2_000
+    with pytest.raises(JobFailedError, match="maxBatchSize"):
+        durable.execute(maxBatchSize="x" * 90_000)

@@ -248,7 +248,17 @@ def test_d6_what_goes_over_into_a_new_history_is_small_and_has_no_records() -> N
     for text in hub.inputs:
         assert len(text) < ROW_CHARACTERS
         assert set(json.loads(text)) == {
-            *("ended", "jobs", "position", "page", "cookie", "detected", "skipped", "failures")
+            *(
+                "ended",
+                "jobs",
+                "position",
+                "page",
+                "cookie",
+                "reading",
+                "detected",
+                "skipped",
+                "failures",
+            )
         }
 
 
