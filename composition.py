@@ -65,6 +65,9 @@ if TYPE_CHECKING:
 #: Who looks whether something is there does not wait for long, and looks again soon.
 _SHORT_TIMEOUTS: Mapping[str, Any] = {"connection_timeout": 3, "read_timeout": 4, "retry_total": 0}
 
+#: Metrics are exported once a minute, and none of them may hold up the others for long.
+_PATIENCE_OF_METRICS = timedelta(seconds=5)
+
 #: A tick of detection ends after this time, and the next one goes on.
 TICK_BUDGET = timedelta(minutes=5)
 
@@ -183,7 +186,7 @@ class Composition:
     def metrics(self) -> MetricsService:
         """What this process counts."""
         self._queue_depth.publish(self._meter)
-        OldestMessageService(self._open_without_retries, ALL_QUEUES, now=_now).publish(self._meter)
+        self._oldest_message.publish(self._meter)
         return MetricsService(self._meter)
 
     @cached_property
@@ -200,6 +203,13 @@ class Composition:
             lambda: service_bus_administration(self._environ, **_SHORT_TIMEOUTS),
             ALL_QUEUES,
         )
+
+    @cached_property
+    def _oldest_message(self) -> OldestMessageService:
+        thread = ManagementThread(
+            "oldest-message", self._open_without_retries, patience=_PATIENCE_OF_METRICS
+        )
+        return OldestMessageService(thread, ALL_QUEUES, now=_now)
 
     @cached_property
     def _health(self) -> HealthService:

@@ -2,18 +2,17 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from services.amqp_properties import annotations, sequence_number
-from services.management_node import ManagementNode
 from services.metrics import Metric
 from services.operation.kept import Kept
 
 if TYPE_CHECKING:
-    from azure.servicebus import ServiceBusClient
     from opentelemetry.metrics import CallbackOptions, Meter, Observation
+
+    from services.processing.management_thread import ManagementThread
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -27,16 +26,19 @@ _ACTIVE: Final = 0
 
 
 class OldestMessageService:
-    """Peeks, which touches nothing and needs no more than the right to receive."""
+    """Peeks, which touches nothing and needs no more than the right to receive.
+
+    A broker that does not answer must not hold up the export of all metrics: `thread` waits for it.
+    """
 
     def __init__(
         self,
-        open_client: "Callable[[], ServiceBusClient]",
+        thread: "ManagementThread",
         queues: Collection[str],
         *,
         now: Callable[[], datetime],
     ) -> None:
-        self._open_client = open_client
+        self._thread = thread
         self._queues = queues
         self._now = now
         self._kept = Kept(self._ask)
@@ -63,25 +65,26 @@ class OldestMessageService:
     def _ask(self) -> dict[str, float]:
         ages: dict[str, float] = {}
         try:
-            with self._open_client() as client:
-                for queue in self._queues:
-                    with closing(ManagementNode(client, queue)) as node:
-                        ages |= self._age_of(queue, node)
+            for queue in self._queues:
+                ages |= self._age_of(queue)
         except Exception as error:  # noqa: BLE001 - the metric must never fail what it measures
             # Its text may hold addresses.
             _LOGGER.warning("ages of oldest messages are unknown: %s", type(error).__name__)
         return ages
 
-    def _age_of(self, queue: str, node: ManagementNode) -> dict[str, float]:
+    def _age_of(self, queue: str) -> dict[str, float]:
         number = 1
         for _ in range(_MOST_PAGES):
-            page = node.peek_page(number, _PAGE)
+            page = self._page(queue, number)
             if not page:
                 return {queue: 0.0}
             for since in filter(None, map(_waiting_since, page)):
                 return {queue: max(0.0, (self._now() - since).total_seconds())}
             number = (sequence_number(page[-1]) or number) + 1
         return {}
+
+    def _page(self, queue: str, number: int) -> list[bytes]:
+        return self._thread.run(queue, lambda node: node.peek_page(number, _PAGE))
 
 
 def _waiting_since(encoded: bytes) -> datetime | None:

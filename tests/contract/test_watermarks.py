@@ -122,7 +122,7 @@ class TestOnFakes(WatermarkContract):
         [row] = table.rows.values()
         row["Boundary"], row["BoundaryBlob"] = "garbage", ""
         assert service.get_boundary(JOB, "w") == Boundary("w")
-        assert caplog.text.count("its boundary is lost") == 2
+        assert caplog.text.count("action=boundary-lost") == 2
 
     def test_only_the_newest_blob_of_a_boundary_is_kept(self) -> None:
         blobs = MemoryBlobs()

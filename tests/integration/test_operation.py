@@ -23,10 +23,12 @@ from devstack.processes import ROOT
 from devstack.stack import Announced, emulator, run_folder
 from models.queues import ALL_QUEUES, IGNORED_QUEUE, SIDE_QUEUES, read_queues
 from services.operation.expiry import ExpiryService
+from services.operation.oldest_message import OldestMessageService
 from services.operation.payload_removal import PayloadRemovalService
 from services.operation.queue_depth import Depth
 from services.operation.telemetry_export import APPLICATION_INSIGHTS
 from services.payloads import PayloadService
+from services.processing.management_thread import ManagementThread
 from tests.silence import silence
 
 pytestmark = pytest.mark.integration
@@ -142,6 +144,30 @@ def test_the_depth_of_every_queue_is_read_with_the_settings_of_the_stack(
     assert depths.known["sbqnormal"] == Depth(active=1, scheduled=0, dead_letter=0)
 
 
+def test_the_age_of_the_oldest_message_is_that_of_the_first_which_waits(
+    settings: dict[str, str], service_bus: Announced
+) -> None:
+    later = ServiceBusMessage("later")
+    later.scheduled_enqueue_time_utc = now() + timedelta(hours=1)
+    send(service_bus, "sbqhigh", later, ServiceBusMessage("active"), ServiceBusMessage("younger"))
+    minute = timedelta(minutes=1)
+    thread = ManagementThread("test", lambda: opened(service_bus))
+    ages = OldestMessageService(thread, ["sbqhigh", "sbqlow"], now=lambda: now() + minute).read()
+    thread.close()
+    assert 60 <= ages["sbqhigh"] < 120
+    assert ages["sbqlow"] == 0
+    assert Composition(settings)._oldest_message.read().keys() == {*ALL_QUEUES}  # noqa: SLF001 - as above
+
+
+def test_ages_that_cannot_be_had_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    with silence() as port:
+        connection = f"Endpoint=sb://127.0.0.1:{port};SharedAccessKeyName=n;SharedAccessKey=s3cret;"
+        nowhere = {"SYNC_SERVICE_BUS": connection + "UseDevelopmentEmulator=true;"}
+        assert Composition(nowhere)._oldest_message.read() == {}  # noqa: SLF001 - as above
+    assert "ages of oldest messages are unknown: " in caplog.text
+    assert "s3cret" not in caplog.text
+
+
 def test_a_missing_right_is_named_and_only_degrades(settings: dict[str, str]) -> None:
     name = "SYNC_SERVICE_BUS_ADMINISTRATION"
     refused = re.sub("(SharedAccessKey=)[^;]+", r"\1another-key", settings[name])
@@ -216,13 +242,15 @@ EXPORTING = """
 from composition import Composition
 from services.metrics import Outcome
 import os
-metrics = Composition(os.environ).metrics
-metrics.changes_detected("customers-to-erp", 3)
-metrics.message_processed("customers-to-erp", Outcome.TRANSITIVE)
+app = Composition(os.environ)
+app.metrics.changes_detected("customers-to-erp", 3)
+app.metrics.message_processed("customers-to-erp", Outcome.TRANSITIVE)
+app.metrics.batch_sent("sbqnormal", {"customers-to-erp": 200})
+app._tracing.created("sbqnormal", "customers-to-erp", "D1")
 """
 
 
-def test_metrics_arrive_at_azure_monitor_under_their_names(
+def test_metrics_and_traces_arrive_at_azure_monitor_under_their_names(
     settings: dict[str, str], tmp_path: Path
 ) -> None:
     received: list[dict[str, Any]] = []
@@ -240,6 +268,7 @@ def test_metrics_arrive_at_azure_monitor_under_their_names(
                 "APPLICATIONINSIGHTS_STATSBEAT_DISABLED_ALL": "True",
                 "APPLICATIONINSIGHTS_CONTROLPLANE_DISABLED": "True",
                 "APPLICATIONINSIGHTS_SDKSTATS_DISABLED": "True",
+                "OTEL_TRACES_SAMPLER": "always_on",
                 "WEBSITE_SITE_NAME": "gleichlauf-test",
                 "TMPDIR": str(tmp_path),
             },
@@ -250,11 +279,18 @@ def test_metrics_arrive_at_azure_monitor_under_their_names(
     found = {
         (point["name"], tuple(sorted(data["properties"].items()))): point["value"]
         for data in (item["data"]["baseData"] for item in received)
-        for point in data["metrics"]
+        for point in data.get("metrics", ())
     }
     assert found["ChangesDetected", (("job", "customers-to-erp"),)] == 3
     outcome = (("job", "customers-to-erp"), ("outcome", "Transitive"))
     assert found["MessagesProcessed", outcome] == 1
     assert ("QueueDepth", (("kind", "deadLetter"), ("queue", "sbqignored"))) in found
+    assert found["OldestMessageAge", (("queue", "sbqlow"),)] == 0
+    assert found["BatchSize", (("queue", "sbqnormal"),)] == 200
+    entry = (("entry", "sent"), ("job", "customers-to-erp"), ("queue", "sbqnormal"))
+    assert found["ChangeBalance", entry] == 200
+    [span] = [item["data"]["baseData"] for item in received if "Metric" not in item["name"]]
+    assert span["name"] == "create sbqnormal"
+    assert span["properties"]["gleichlauf.source_key"] == "D1"
     assert {item["tags"]["ai.cloud.role"] for item in received} == {"gleichlauf-test"}
     assert list(tmp_path.iterdir()) == []
