@@ -1,10 +1,11 @@
 """Encoded messages, cut by section: what a sender gave, and what a receiver gets.
 
 The bytes of properties, application properties and body stay as they came; only the header and
-the annotations are the broker's.
+the annotations are the broker's, and a message id where the sender gave none.
 """
 
 import struct
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -62,6 +63,7 @@ class Incoming:
     """One message from a sender, with what the queue must know of it."""
 
     content: Content
+    #: None where the sender gave none: what the broker makes up is nobody's duplicate.
     message_id: str | None
     ttl: int | None
     due: int | None
@@ -72,7 +74,8 @@ def messages(delivery: bytes) -> list[Incoming]:
 
     A batch is a message whose data sections are encoded messages. Its message format says so,
     but the AMQP library does not show that: it counts as a batch where each data section reads
-    as a message from beginning to end and the envelope has no header or properties of its own.
+    as a message from beginning to end and the envelope has nothing of its own. The JavaScript
+    SDK copies the first message's properties and application properties to the envelope.
     """
     try:
         spans = message_spans(delivery)
@@ -118,7 +121,7 @@ def message_spans(buffer: bytes) -> list[Span]:
 def _batched(delivery: bytes, spans: list[Span]) -> list[tuple[bytes, list[Span]]] | None:
     inner = []
     for code, _, value, _ in spans:
-        if code == _APPLICATION or (code == _HEADER and delivery[value] != amqp.EMPTY_LIST[0]):
+        if code == _HEADER and delivery[value] != amqp.EMPTY_LIST[0]:
             return None
         if code == _DATA:
             payload = _binary(delivery, value)
@@ -128,7 +131,14 @@ def _batched(delivery: bytes, spans: list[Span]) -> list[tuple[bytes, list[Span]
                 inner.append((payload, message_spans(payload)))
             except (amqp.MalformedError, *amqp.UNREADABLE):
                 return None
-    return inner or None
+    copied = _encoded_properties(delivery, spans)
+    if not inner or copied not in (b"", _encoded_properties(*inner[0])):
+        return None
+    return inner
+
+
+def _encoded_properties(buffer: bytes, spans: list[Span]) -> bytes:
+    return b"".join(buffer[start:end] for code, start, _, end in spans if code == _APPLICATION)
 
 
 def _binary(buffer: bytes, position: int) -> bytes:
@@ -155,7 +165,18 @@ def _incoming(buffer: bytes, spans: list[Span]) -> Incoming:
                 message_id = _message_id(buffer, value)
             elif code == _APPLICATION and end - bare + len(annotations) > MAX_PROPERTY:
                 _check_properties(buffer, value, end - bare + len(annotations))
-    return Incoming(Content(header, annotations, buffer[bare:]), message_id, ttl, due)
+    content = buffer[bare:] if message_id is not None else _identified(buffer[bare:])
+    return Incoming(Content(header, annotations, content), message_id, ttl, due)
+
+
+def _identified(bare: bytes) -> bytes:
+    """Give a message an id, as the service does: the JavaScript SDK settles none without."""
+    others, after = [], 0
+    for code, _, value, end in message_spans(bare):
+        if code == _PROPERTIES:
+            others, after = [bare[start:stop] for start, stop in amqp.items(bare, value)][1:], end
+    fields = amqp.sequence([amqp.text(uuid.uuid4().hex), *others])
+    return amqp.described(_PROPERTIES, fields) + bare[after:]
 
 
 def _header(buffer: bytes, value: int) -> tuple[bytes, int | None]:

@@ -3,6 +3,7 @@
 Whatever would change something, and every path that is not a queue's, is refused by name.
 """
 
+from datetime import UTC, datetime
 from http import HTTPStatus
 from xml.sax.saxutils import escape, quoteattr
 
@@ -26,6 +27,8 @@ class AtomApi:
     def __init__(self, broker: Broker, namespace: str) -> None:
         self._broker = broker
         self._namespace = namespace
+        # The JavaScript SDK reads no counts without the times that the service always gives.
+        self._started = datetime.fromtimestamp(broker.clock(), UTC).isoformat()
 
     def application(self) -> web.Application:
         """Return the web application."""
@@ -99,11 +102,13 @@ class AtomApi:
             "MessageCount": str(len(queue) + len(queue.dead_letters)),
             "Status": "Active",
             "EntityAvailabilityStatus": "Available",
+            **dict.fromkeys(("CreatedAt", "UpdatedAt", "AccessedAt"), self._started),
         }
         body = "".join(f"<{name}>{value}</{name}>" for name, value in fields.items())
         return (
-            f"<QueueDescription xmlns='{_SERVICE_BUS}' xmlns:d='{_DETAILS}'>{body}"
-            f"<CountDetails>{encoded}</CountDetails></QueueDescription>"
+            # The JavaScript SDK looks for the prefix on this very element.
+            f"<QueueDescription xmlns='{_SERVICE_BUS}'>{body}"
+            f"<CountDetails xmlns:d='{_DETAILS}'>{encoded}</CountDetails></QueueDescription>"
         )
 
     def _namespace_entry(self, request: web.Request) -> str:

@@ -36,17 +36,21 @@ def put_token(
 ) -> int:
     """Put a token that expires in so many seconds, and return the answer's status."""
     uri = f"sb://127.0.0.1:{emulator.port}/{queue}"
-    expiry = int(time.time()) + seconds
+    return put(connection, token(emulator, queue, seconds=seconds, key=key), uri)
+
+
+def token(emulator: Emulator, queue: str, *, seconds: int = 3600, key: str = KEY) -> str:
+    """Return a token for `queue` that expires in so many seconds."""
+    uri = f"sb://127.0.0.1:{emulator.port}/{queue}"
     signed: Any = generate_sas_token  # untyped
-    token = str(signed(uri, "RootManageSharedAccessKey", key, expiry))
-    return put(connection, token, uri)
+    return str(signed(uri, "RootManageSharedAccessKey", key, int(time.time()) + seconds))
 
 
-def put(connection: BlockingConnection, token: str, name: str) -> int:
+def put(connection: BlockingConnection, signed: str, name: str) -> int:
     replies: Any = connection.create_receiver("$cbs", credit=5, name=f"r{time.monotonic_ns()}")
     sender: Any = connection.create_sender("$cbs", name=f"s{time.monotonic_ns()}")
     properties = {"operation": "put-token", "type": "servicebus.windows.net:sastoken", "name": name}
-    sender.send(Message(id="1", body=token, properties=properties))
+    sender.send(Message(id="1", body=signed, properties=properties))
     answer = replies.receive(timeout=5)
     sender.close()
     replies.close()

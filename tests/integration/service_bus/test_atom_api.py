@@ -1,5 +1,6 @@
 """The administration client reads queues and counts over HTTPS."""
 
+import re
 import ssl
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from azure.servicebus.management import ServiceBusAdministrationClient
 
 from tests.integration.servers import KEY, Emulator
 from tests.integration.service_bus.conftest import EACH, KINDS
+from tests.integration.service_bus.raw import token
 
 
 def opened(emulator: Emulator, key: str = KEY) -> ServiceBusAdministrationClient:
@@ -60,6 +62,24 @@ def test_run_time_counts(
     assert counts.total_message_count == 4
     assert counts.size_in_bytes is not None
     assert counts.size_in_bytes > 300
+
+
+def test_the_times_that_the_service_always_gives_say_when_the_emulator_started(
+    administration: ServiceBusAdministrationClient,
+) -> None:
+    found = administration.get_queue_runtime_properties("plain-0")
+    assert found.created_at_utc is not None
+    assert timedelta(0) < datetime.now(UTC) - found.created_at_utc < timedelta(hours=1)
+    assert found.created_at_utc == found.updated_at_utc == found.accessed_at_utc
+
+
+def test_the_counts_declare_their_own_prefix(emulator: Emulator) -> None:
+    context = ssl.create_default_context(cafile=str(emulator.facts()["certificate"]))
+    url = f"https://127.0.0.1:{emulator.facts()['admin_port']}/plain-0"
+    request = urllib.request.Request(url, headers={"Authorization": token(emulator, "plain-0")})
+    with urllib.request.urlopen(request, context=context, timeout=5) as answer:  # noqa: S310 - https, as written above
+        text = answer.read().decode()
+    assert re.search(r"<CountDetails xmlns:(\w+)='[^']+/servicebus'><\1:ActiveMessageCount>", text)
 
 
 def test_listing_pages_through_all_queues(administration: ServiceBusAdministrationClient) -> None:

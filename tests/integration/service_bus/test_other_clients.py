@@ -1,4 +1,4 @@
-"""What .NET does on a link and Python does not: outcomes that carry properties."""
+"""What other SDKs do on a link and Python's does not, frame by frame."""
 
 from collections.abc import Callable
 from typing import Any
@@ -81,6 +81,33 @@ def test_deferring_on_the_link(emulator: Emulator, queue: str) -> None:
         with emulator.client() as client, client.get_queue_receiver(queue) as other:
             (peeked,) = other.peek_messages(1, sequence_number=1)
             assert peeked.state.name == "DEFERRED"
+
+
+def test_a_batch_whose_envelope_copies_its_first_message(emulator: Emulator, queue: str) -> None:
+    with connected(emulator, queue) as connection:
+        inner = [Message(body=text, inferred=True, properties=TYPED) for text in (b"a", b"b")]
+        envelope = Message(body=b"", inferred=True, properties=TYPED).encode()
+        sections = [
+            b"\x00\x53\x75\xb0" + len(m).to_bytes(4) + m for m in map(Message.encode, inner)
+        ]
+        sender = connection.create_sender(queue)
+        delivery = sender.link.delivery("t1")
+        sender.link.send(envelope.removesuffix(b"\x00\x53\x75\xa0\x00") + b"".join(sections))
+        sender.link.advance()
+        connection.wait(lambda: delivery.settled, timeout=5)
+        receiver = connection.create_receiver(queue, credit=2)
+        received = [receiver.receive(timeout=5) for _ in range(2)]
+        assert [bytes(message.body) for message in received] == [b"a", b"b"]
+
+
+def test_a_message_without_an_id_is_given_one(emulator: Emulator, queue: str) -> None:
+    with connected(emulator, queue) as connection:
+        send(connection, queue)
+        receiver = connection.create_receiver(queue, credit=1)
+        delivery = settled(connection, receiver, abandon)
+        again = receiver.receive(timeout=5)
+        assert delivery.remote_state == Delivery.MODIFIED
+        assert len(again.id) == 32
 
 
 def test_a_batch_of_a_megabyte_crosses_many_frames(emulator: Emulator, queue: str) -> None:

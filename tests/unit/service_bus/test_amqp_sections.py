@@ -133,7 +133,34 @@ def test_a_body_that_merely_starts_like_a_message_is_a_body() -> None:
 def test_a_body_of_several_data_sections_is_one_message() -> None:
     raw = a_batch(b"first", b"second")
     (incoming,) = messages(raw)
-    assert raw.endswith(incoming.content.bare)
+    assert incoming.content.bare.endswith(raw[raw.index(amqp.described(0x75, b"")) :])
+
+
+def test_a_message_without_an_id_is_given_one_and_is_nobodys_duplicate() -> None:
+    for fields in ({}, {"subject": "s", "reply_to": "r"}, {"user_id": b"u"}):
+        first, second = messages(a_batch(encoded(**fields), encoded(**fields)))
+        assert (first.message_id, second.message_id) == (None, None)
+        read: list[Any] = [ProtonMessage(), ProtonMessage()]
+        for one, incoming in zip(read, (first, second), strict=True):
+            one.decode(incoming.content.bare)
+            assert {name: getattr(one, name) for name in fields} == fields
+            assert bytes(one.body) == b"payload"
+        ids = {str(one.id) for one in read}
+        assert len(ids) == 2
+        assert all(len(made_up) == 32 for made_up in ids)
+
+
+def test_an_empty_message_is_given_an_id_too() -> None:
+    (incoming,) = messages(b"\x00\x53\x70\x45")
+    assert incoming.content.bare.startswith(b"\x00\x53\x73")
+
+
+def test_a_batch_whose_envelope_copies_the_first_message_is_taken_apart() -> None:
+    copied = {"id": "i", "subject": "s", "properties": TYPED}
+    batch = a_batch(encoded(**copied), encoded(body=b"second"), **copied)
+    first, second = messages(batch)
+    assert first.message_id == "i"
+    assert second.content.bare.endswith(b"second")
 
 
 def test_an_encoded_message_sent_as_a_body_with_properties_is_a_body() -> None:
