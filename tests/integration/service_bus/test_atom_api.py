@@ -12,7 +12,6 @@ from azure.core.exceptions import (
     HttpResponseError,
     ResourceNotFoundError,
 )
-from azure.servicebus import ServiceBusMessage, ServiceBusReceiver, ServiceBusSender
 from azure.servicebus.management import ServiceBusAdministrationClient
 
 from tests.integration.servers import KEY, Emulator
@@ -44,24 +43,6 @@ def test_a_queues_properties_are_those_of_the_configuration(
     unique = administration.get_queue("unique-0")
     assert unique.requires_duplicate_detection
     assert unique.duplicate_detection_history_time_window == timedelta(seconds=1)
-
-
-def test_run_time_counts(
-    administration: ServiceBusAdministrationClient,
-    queue: str,
-    sender: ServiceBusSender,
-    receiver: ServiceBusReceiver,
-) -> None:
-    sender.send_messages([ServiceBusMessage("x" * 100) for _ in range(3)])
-    sender.schedule_messages(ServiceBusMessage("later"), datetime.now(UTC) + timedelta(hours=1))
-    receiver.dead_letter_message(receiver.receive_messages(1)[0])
-    counts = administration.get_queue_runtime_properties(queue)
-    assert counts.active_message_count == 2
-    assert counts.scheduled_message_count == 1
-    assert counts.dead_letter_message_count == 1
-    assert counts.total_message_count == 4
-    assert counts.size_in_bytes is not None
-    assert counts.size_in_bytes > 300
 
 
 def test_the_times_that_the_service_always_gives_say_when_the_emulator_started(

@@ -1,75 +1,15 @@
-"""The asynchronous SDK, and many connections at once."""
+"""Many connections at once, and one too many."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import pytest
 from azure.servicebus import ServiceBusClient as PlainClient
 from azure.servicebus import ServiceBusMessage
 from azure.servicebus.aio import ServiceBusClient
-from azure.servicebus.exceptions import (
-    MessageSizeExceededError,
-    MessagingEntityNotFoundError,
-    ServiceBusAuthenticationError,
-    ServiceBusError,
-)
+from azure.servicebus.exceptions import ServiceBusError
 
-from tests.integration.servers import KEY, Emulator
-
-
-async def sends_receives_and_settles(client: ServiceBusClient, queue: str) -> None:
-    async with client.get_queue_sender(queue) as sender, client.get_queue_receiver(queue) as taker:
-        await sender.send_messages([ServiceBusMessage(text) for text in "abcd"])
-        first, second, third, fourth = [(await taker.receive_messages(1))[0] for _ in range(4)]
-        await taker.renew_message_lock(first)
-        await taker.complete_message(first)
-        await taker.abandon_message(second)
-        await taker.dead_letter_message(third, reason="why")
-        await taker.defer_message(fourth)
-        (again,) = await taker.receive_messages(1)
-        assert (str(again), again.delivery_count) == ("b", 1)
-        await taker.complete_message(again)
-        assert fourth.sequence_number is not None
-        (deferred,) = await taker.receive_deferred_messages(fourth.sequence_number)
-        await taker.complete_message(deferred)
-        assert await taker.peek_messages(1, sequence_number=1) == []
-
-
-async def refuses_what_is_too_large(client: ServiceBusClient, queue: str) -> None:
-    async with client.get_queue_sender(queue) as sender:
-        with pytest.raises(MessageSizeExceededError):
-            await sender.send_messages(ServiceBusMessage("x" * 300_000))
-
-
-async def does_not_find_an_unknown_queue(client: ServiceBusClient, _: str) -> None:
-    with pytest.raises(MessagingEntityNotFoundError):
-        async with client.get_queue_sender("nowhere") as sender:
-            await sender.send_messages(ServiceBusMessage("a"))
-
-
-@pytest.mark.parametrize(
-    "scenario",
-    [sends_receives_and_settles, refuses_what_is_too_large, does_not_find_an_unknown_queue],
-)
-def test_the_asynchronous_sdk(
-    emulator: Emulator, queue: str, scenario: Callable[[ServiceBusClient, str], Awaitable[None]]
-) -> None:
-    async def run() -> None:
-        string = emulator.connection_string
-        async with ServiceBusClient.from_connection_string(string, retry_total=0) as client:
-            await scenario(client, queue)
-
-    asyncio.run(run())
-
-
-def test_the_asynchronous_sdk_with_a_wrong_key(emulator: Emulator, queue: str) -> None:
-    async def run() -> None:
-        string = emulator.connection_string.replace(KEY, "another-key")
-        async with ServiceBusClient.from_connection_string(string, retry_total=0) as client:
-            with pytest.raises(ServiceBusAuthenticationError):
-                await client.get_queue_sender(queue).__aenter__()
-
-    asyncio.run(run())
+from tests.integration.servers import Emulator
 
 
 def sends(client: PlainClient) -> None:

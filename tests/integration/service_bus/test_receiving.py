@@ -2,14 +2,12 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from azure.servicebus import (
     ServiceBusClient,
     ServiceBusMessage,
     ServiceBusReceivedMessage,
-    ServiceBusReceiveMode,
     ServiceBusReceiver,
     ServiceBusSender,
     ServiceBusSubQueue,
@@ -37,106 +35,7 @@ def is_empty(receiver: ServiceBusReceiver) -> bool:
     return not receiver.peek_messages(1, sequence_number=1)
 
 
-def test_completing_removes_the_message(
-    sender: ServiceBusSender, receiver: ServiceBusReceiver
-) -> None:
-    sender.send_messages(ServiceBusMessage("a"))
-    receiver.complete_message(one(receiver))
-    assert is_empty(receiver)
-
-
-def test_abandoning_brings_it_back_at_once_in_its_place(
-    client: ServiceBusClient, queue: str, receiver: ServiceBusReceiver
-) -> None:
-    send(client, queue, "a", "b")
-    receiver.abandon_message(one(receiver))
-    again = one(receiver)
-    assert (str(again), again.delivery_count) == ("a", 1)
-    receiver.complete_message(again)
-
-
-def test_too_many_failures_lead_to_the_dead_letter_queue(
-    client: ServiceBusClient, queue: str, receiver: ServiceBusReceiver
-) -> None:
-    send(client, queue, "poison", "good")
-    for _ in range(3):
-        receiver.abandon_message(one(receiver))
-    good = one(receiver)
-    assert str(good) == "good"
-    receiver.complete_message(good)
-    with dead_letters(client, queue) as dead:
-        message = one(dead)
-        assert message.dead_letter_reason == "MaxDeliveryCountExceeded"
-        assert message.dead_letter_source == queue
-        dead.complete_message(message)
-
-
-def test_dead_lettering_keeps_reason_and_description(
-    client: ServiceBusClient, queue: str, receiver: ServiceBusReceiver
-) -> None:
-    send(client, queue, "a")
-    receiver.dead_letter_message(one(receiver), reason="why", error_description="more")
-    with dead_letters(client, queue) as dead:
-        message = one(dead)
-        assert message.dead_letter_reason == "why"
-        assert message.dead_letter_error_description == "more"
-        assert message.application_properties == {
-            b"DeadLetterReason": b"why",
-            b"DeadLetterErrorDescription": b"more",
-        }
-        with pytest.raises(ServiceBusError, match="cannot be dead-lettered again"):
-            dead.dead_letter_message(message, reason="again")
-        assert not is_empty(dead)
-
-
-def test_dead_lettering_needs_no_reason(
-    client: ServiceBusClient, queue: str, receiver: ServiceBusReceiver
-) -> None:
-    send(client, queue, "a")
-    receiver.dead_letter_message(one(receiver))
-    with dead_letters(client, queue) as dead:
-        dead.complete_message(one(dead))
-
-
-def test_a_reason_over_the_limit_is_refused(
-    client: ServiceBusClient, queue: str, receiver: ServiceBusReceiver
-) -> None:
-    send(client, queue, "a")
-    with pytest.raises(ServiceBusError, match="4096 are the limit"):
-        receiver.dead_letter_message(one(receiver), reason="x" * 4097)
-    with dead_letters(client, queue) as dead:
-        assert is_empty(dead)
-
-
-def test_a_deferred_message_is_received_by_its_number(
-    client: ServiceBusClient, queue: str, receiver: ServiceBusReceiver
-) -> None:
-    send(client, queue, "a", "b")
-    message = one(receiver)
-    receiver.defer_message(message)
-    other = one(receiver)
-    assert str(other) == "b"
-    assert message.sequence_number is not None
-    (deferred,) = receiver.receive_deferred_messages(message.sequence_number)
-    receiver.renew_message_lock(deferred)
-    receiver.complete_message(deferred)
-    receiver.complete_message(other)
-    with pytest.raises(ServiceBusError):
-        receiver.receive_deferred_messages(message.sequence_number)
-
-
-def test_receive_and_delete_needs_no_settling(client: ServiceBusClient, queue: str) -> None:
-    send(client, queue, *"abc")
-    mode = ServiceBusReceiveMode.RECEIVE_AND_DELETE
-    with client.get_queue_receiver(queue, receive_mode=mode) as receiver:
-        received: list[str] = []
-        while len(received) < 3:
-            received += map(str, receiver.receive_messages(3, max_wait_time=2))
-        assert received == ["a", "b", "c"]
-        assert is_empty(receiver)
-
-
-def test_a_lapsed_lock_is_lost_and_the_message_comes_again(
+def test_the_emulator_itself_says_that_a_lapsed_lock_is_lost(
     client: ServiceBusClient, fresh_queue: Callable[[str], str]
 ) -> None:
     name = fresh_queue("hasty")
@@ -144,7 +43,6 @@ def test_a_lapsed_lock_is_lost_and_the_message_comes_again(
     with client.get_queue_receiver(name) as receiver:
         lost = one(receiver)
         again = one(receiver)
-        assert (str(again), again.delivery_count) == ("a", 1)
         # Past the SDK's own look at the clock, to hear what the emulator says.
         with pytest.raises(MessageLockLostError):
             receiver._do_retryable_operation(  # noqa: SLF001 - see above
@@ -156,20 +54,6 @@ def test_a_lapsed_lock_is_lost_and_the_message_comes_again(
         with pytest.raises(MessageLockLostError):
             receiver._settle_message_via_mgmt_link("completed", [lost.lock_token])  # type: ignore[list-item] # noqa: SLF001 - see above
         receiver.complete_message(again)
-
-
-def test_a_renewed_lock_holds(client: ServiceBusClient, fresh_queue: Callable[[str], str]) -> None:
-    name = fresh_queue("hasty")
-    send(client, name, "a")
-    with client.get_queue_receiver(name) as receiver:
-        message = one(receiver)
-        before = message.lock_token
-        for _ in range(4):
-            time.sleep(0.2)
-            receiver.renew_message_lock(message)
-        assert message.lock_token == before
-        receiver.complete_message(message)
-        assert is_empty(receiver)
 
 
 def test_a_poison_message_that_kills_its_reader_ends_in_the_dead_letter_queue(
@@ -285,21 +169,3 @@ def test_a_dead_letter_that_was_refused_again_comes_again_as_it_was(
         assert (str(letter), letter.dead_letter_reason) == ("a", "first")
         dead.complete_message(letter)
         assert is_empty(dead)
-
-
-def test_peeking_shows_every_state_and_changes_nothing(
-    client: ServiceBusClient, queue: str, sender: ServiceBusSender, receiver: ServiceBusReceiver
-) -> None:
-    send(client, queue, "deferred", "locked", "active")
-    receiver.defer_message(one(receiver))
-    locked = one(receiver)
-    sender.schedule_messages(ServiceBusMessage("later"), datetime.now(UTC) + timedelta(hours=1))
-    found = receiver.peek_messages(10, sequence_number=1)
-    assert [(str(m), m.state.name) for m in found] == [
-        ("deferred", "DEFERRED"),
-        ("locked", "ACTIVE"),
-        ("active", "ACTIVE"),
-        ("later", "SCHEDULED"),
-    ]
-    assert [str(m) for m in receiver.peek_messages(1, sequence_number=3)] == ["active"]
-    receiver.complete_message(locked)

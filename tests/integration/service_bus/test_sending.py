@@ -11,10 +11,7 @@ from azure.servicebus import (
     ServiceBusSender,
 )
 from azure.servicebus.amqp import AmqpAnnotatedMessage
-from azure.servicebus.exceptions import (
-    MessageSizeExceededError,
-    ServiceBusError,
-)
+from azure.servicebus.exceptions import ServiceBusError
 
 
 def bodies(receiver: ServiceBusReceiver, count: int) -> list[str]:
@@ -28,38 +25,6 @@ def bodies(receiver: ServiceBusReceiver, count: int) -> list[str]:
     return received
 
 
-def test_a_message_arrives_with_all_that_it_was_sent_with(
-    sender: ServiceBusSender, receiver: ServiceBusReceiver
-) -> None:
-    sender.send_messages(
-        ServiceBusMessage(
-            b"body",
-            message_id="id",
-            subject="subject",
-            correlation_id="correlation",
-            content_type="text/plain",
-            reply_to="back",
-            to="there",
-            partition_key="p",
-            time_to_live=timedelta(seconds=40),
-            application_properties={"number": 1, "text": "t", "flag": True},
-        )
-    )
-    (message,) = receiver.receive_messages(1)
-    assert (message.message_id, message.subject, message.correlation_id) == (
-        "id",
-        "subject",
-        "correlation",
-    )
-    assert (message.content_type, message.reply_to, message.to) == ("text/plain", "back", "there")
-    assert (message.partition_key, message.time_to_live) == ("p", timedelta(seconds=40))
-    assert message.application_properties == {b"number": 1, b"text": b"t", b"flag": True}
-    assert message.sequence_number == 1
-    assert message.enqueued_time_utc is not None
-    assert abs(message.enqueued_time_utc - datetime.now(UTC)) < timedelta(seconds=5)
-    receiver.complete_message(message)
-
-
 def test_a_null_property_hangs_nothing(
     sender: ServiceBusSender, receiver: ServiceBusReceiver
 ) -> None:
@@ -67,19 +32,6 @@ def test_a_null_property_hangs_nothing(
     (message,) = receiver.receive_messages(1)
     assert dict(message.application_properties or {}) == {b"none": None}
     receiver.complete_message(message)
-
-
-def test_batches_and_lists_arrive_in_order(
-    sender: ServiceBusSender, receiver: ServiceBusReceiver
-) -> None:
-    batch = sender.create_message_batch()
-    for number in range(50):
-        batch.add_message(ServiceBusMessage(f"b{number}", message_id=f"m{number}"))
-    sender.send_messages(batch)
-    sender.send_messages([ServiceBusMessage("x"), ServiceBusMessage("y")])
-    sender.send_messages([ServiceBusMessage("one alone in a batch")])
-    expected = [f"b{number}" for number in range(50)] + ["x", "y", "one alone in a batch"]
-    assert bodies(receiver, 53) == expected
 
 
 def test_value_and_sequence_bodies_pass(
@@ -106,23 +58,6 @@ def test_a_message_of_the_largest_size_passes(
     receiver.complete_message(message)
 
 
-def test_too_large_a_message_is_refused_and_the_sender_stays_usable(
-    sender: ServiceBusSender, receiver: ServiceBusReceiver
-) -> None:
-    with pytest.raises(MessageSizeExceededError):
-        sender.send_messages(ServiceBusMessage("x" * 256 * 1024))
-    sender.send_messages(ServiceBusMessage("small"))
-    assert bodies(receiver, 1) == ["small"]
-
-
-def test_a_batch_holds_as_much_as_the_service_takes(sender: ServiceBusSender) -> None:
-    batch = sender.create_message_batch()
-    batch.add_message(ServiceBusMessage("x" * 200_000))
-    with pytest.raises(MessageSizeExceededError):
-        batch.add_message(ServiceBusMessage("x" * 100_000))
-    assert batch.max_size_in_bytes == 256 * 1024
-
-
 @pytest.mark.parametrize(
     "properties",
     [{"one": "x" * 33_000}, {f"p{number}": "x" * 30_000 for number in range(3)}],
@@ -139,30 +74,14 @@ def soon(seconds: float = 0.4) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
-@pytest.mark.parametrize("by", ["request", "annotation"])
-def test_a_scheduled_message_arrives_when_it_is_due(
-    sender: ServiceBusSender, receiver: ServiceBusReceiver, by: str
+def test_messages_scheduled_by_annotation_arrive_when_they_are_due(
+    sender: ServiceBusSender, receiver: ServiceBusReceiver
 ) -> None:
     due = soon()
-    if by == "request":
-        numbers = sender.schedule_messages([ServiceBusMessage("a"), ServiceBusMessage("b")], due)
-        assert numbers == [1, 2]
-    else:
-        messages = [ServiceBusMessage(t, scheduled_enqueue_time_utc=due) for t in "ab"]
-        sender.send_messages(messages)
+    sender.send_messages([ServiceBusMessage(t, scheduled_enqueue_time_utc=due) for t in "ab"])
     sender.send_messages(ServiceBusMessage("now"))
     assert bodies(receiver, 3) == ["now", "a", "b"]
     assert datetime.now(UTC) >= due - timedelta(milliseconds=1)
-
-
-def test_a_cancelled_message_never_arrives(
-    sender: ServiceBusSender, receiver: ServiceBusReceiver
-) -> None:
-    first, second = sender.schedule_messages([ServiceBusMessage(t) for t in "ab"], soon(0.3))
-    sender.cancel_scheduled_messages(first)
-    assert bodies(receiver, 1) == ["b"]
-    with pytest.raises(ServiceBusError):
-        sender.cancel_scheduled_messages([second])
 
 
 def test_a_repeated_message_is_accepted_and_dropped(
