@@ -116,7 +116,8 @@ class AtomApi:
         return _entry(
             request,
             self._namespace,
-            f"<NamespaceInfo xmlns='{_SERVICE_BUS}'><MessagingSKU>Standard</MessagingSKU>"
+            f"<NamespaceInfo xmlns='{_SERVICE_BUS}'><CreatedTime>{self._started}</CreatedTime>"
+            f"<MessagingSKU>Standard</MessagingSKU><ModifiedTime>{self._started}</ModifiedTime>"
             f"<Name>{name}</Name><NamespaceType>Messaging</NamespaceType></NamespaceInfo>",
         )
 
@@ -163,8 +164,10 @@ def _number(text: str | None, default: int) -> int:
 
 
 def _entry(request: web.Request, title: str, content: str) -> str:
+    # The JavaScript SDK takes a queue's name from its address.
+    address = str(request.url.origin().joinpath(title))
     return (
-        f"<entry xmlns='{_ATOM}'><id>{escape(str(request.url))}</id>"
+        f"<entry xmlns='{_ATOM}'><id>{escape(address)}</id>"
         f"<title type='text'>{escape(title)}</title>"
         f"<content type='application/xml'>{content}</content></entry>"
     )

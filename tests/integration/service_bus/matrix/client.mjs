@@ -72,6 +72,9 @@ async function settled(handle, settle) {
   return settle(link, message);
 }
 
+const administration = (connection) =>
+  new ServiceBusAdministrationClient(connection, { retryOptions: { maxRetries: 0 } });
+
 const commands = {
   open({ connection }) {
     const client = new ServiceBusClient(connection, { retryOptions: { maxRetries: 0 } });
@@ -125,10 +128,7 @@ const commands = {
   },
   renew: ({ handle }) => settled(handle, (link, message) => link.renewMessageLock(message)),
   async counts({ connection, queue }) {
-    const administration = new ServiceBusAdministrationClient(connection, {
-      retryOptions: { maxRetries: 0 },
-    });
-    const counts = await administration.getQueueRuntimeProperties(queue);
+    const counts = await administration(connection).getQueueRuntimeProperties(queue);
     return {
       active: counts.activeMessageCount,
       scheduled: counts.scheduledMessageCount,
@@ -136,6 +136,14 @@ const commands = {
       total: counts.totalMessageCount,
       size: counts.sizeInBytes,
     };
+  },
+  async queues({ connection }) {
+    const names = [];
+    for await (const queue of administration(connection).listQueues()) names.push(queue.name);
+    return names;
+  },
+  async namespace({ connection }) {
+    return (await administration(connection).getNamespaceProperties()).name;
   },
 };
 

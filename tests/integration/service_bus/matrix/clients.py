@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class Meaning(Enum):
@@ -121,6 +121,15 @@ class Sdk(Protocol):
 
     def client(self, connection_string: str) -> Client: ...
 
+    def end(self) -> None: ...
+
+
+@runtime_checkable
+class Administrator(Protocol):
+    """An SDK whose administration client reads queues."""
+
     def counts(self, connection_string: str, queue: str) -> Counts: ...
 
-    def end(self) -> None: ...
+    def queues(self, connection_string: str) -> list[str]: ...
+
+    def namespace(self, connection_string: str) -> str: ...

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.integration.servers import Emulator
-from tests.integration.service_bus.matrix.clients import Client, Outgoing, Place, Sdk
+from tests.integration.service_bus.matrix.clients import Administrator, Client, Outgoing, Place, Sdk
 from tests.integration.service_bus.matrix.javascript import JavaScript
 from tests.integration.service_bus.matrix.python import Python, PythonAio
 
@@ -35,7 +35,7 @@ def pytest_runtest_makereport(
 def sdks(emulator: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Sdk]]:
     certificate = str(emulator.facts()["certificate"])
     log = tmp_path_factory.mktemp("javascript") / "log"
-    started: list[Sdk] = [JavaScript(certificate, log), Python(certificate), PythonAio(certificate)]
+    started: list[Sdk] = [JavaScript(certificate, log), Python(certificate), PythonAio()]
     yield {sdk.name: sdk for sdk in started}
     for sdk in started:
         sdk.end()
@@ -57,6 +57,12 @@ def name(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def sdk(name: str, sdks: dict[str, Sdk]) -> Sdk:
     return sdks[name]
+
+
+@pytest.fixture
+def administrator(sdk: Sdk) -> Administrator:
+    assert isinstance(sdk, Administrator)
+    return sdk
 
 
 @pytest.fixture

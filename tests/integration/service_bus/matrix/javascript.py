@@ -57,6 +57,12 @@ class JavaScript:
     def counts(self, connection_string: str, queue: str) -> Counts:
         return Counts(**self.ask("counts", connection=connection_string, queue=queue))
 
+    def queues(self, connection_string: str) -> list[str]:
+        return list(self.ask("queues", connection=connection_string))
+
+    def namespace(self, connection_string: str) -> str:
+        return str(self.ask("namespace", connection=connection_string))
+
     def ask(self, command: str, **fields: Any) -> Any:
         requests, answers = self._process.stdin, self._process.stdout
         assert requests is not None

@@ -67,14 +67,16 @@ def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     return function(*arguments, **options)
 
 
-class _Python:
+class Python:
+    """The synchronous SDK."""
+
+    name = "python"
+
     def __init__(self, certificate: str) -> None:
         self._certificate = certificate
 
     def counts(self, connection_string: str, queue: str) -> Counts:
-        with ServiceBusAdministrationClient.from_connection_string(
-            connection_string, connection_verify=self._certificate, retry_total=0
-        ) as administration:
+        with self._administration(connection_string) as administration:
             found = administration.get_queue_runtime_properties(queue)
         numbers = (
             found.active_message_count,
@@ -85,11 +87,18 @@ class _Python:
         )
         return Counts(*(int(number or 0) for number in numbers))
 
+    def queues(self, connection_string: str) -> list[str]:
+        with self._administration(connection_string) as administration:
+            return [queue.name for queue in administration.list_queues()]
 
-class Python(_Python):
-    """The synchronous SDK."""
+    def namespace(self, connection_string: str) -> str:
+        with self._administration(connection_string) as administration:
+            return str(administration.get_namespace_properties().name)
 
-    name = "python"
+    def _administration(self, connection_string: str) -> ServiceBusAdministrationClient:
+        return ServiceBusAdministrationClient.from_connection_string(
+            connection_string, connection_verify=self._certificate, retry_total=0
+        )
 
     def client(self, connection_string: str) -> "PythonClient":
         sdk = PromptClient.from_connection_string(connection_string, retry_total=0)
@@ -98,13 +107,12 @@ class Python(_Python):
     def end(self) -> None: ...
 
 
-class PythonAio(_Python):
+class PythonAio:
     """The asynchronous SDK, on a loop that runs in a thread of its own."""
 
     name = "python-aio"
 
-    def __init__(self, certificate: str) -> None:
-        super().__init__(certificate)
+    def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()

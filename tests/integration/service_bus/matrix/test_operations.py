@@ -10,7 +10,9 @@ import pytest
 
 from tests.integration.disasters import wait_for
 from tests.integration.servers import KEY, Emulator
+from tests.integration.service_bus.conftest import EACH, KINDS
 from tests.integration.service_bus.matrix.clients import (
+    Administrator,
     Client,
     Meaning,
     Outgoing,
@@ -330,13 +332,31 @@ def test_an_unknown_queue_is_not_found(client: Client) -> None:
     assert all("nowhere" in str(error) for error in errors)
 
 
-def test_run_time_counts(sdk: Sdk, emulator: Emulator, client: Client, place: Place) -> None:
+#: Those with an administration client of their own; it is not asked over AMQP.
+ADMINISTRATORS = pytest.mark.parametrize("name", ["javascript", "python"])
+
+
+@ADMINISTRATORS
+def test_run_time_counts(
+    administrator: Administrator, emulator: Emulator, client: Client, place: Place
+) -> None:
     send(client, place, *["x" * 100] * 3)
     (later,) = client.schedule(place.queue, [Outgoing(body="later")], soon(3600))
     client.dead_letter(one(client, place))
-    counts = sdk.counts(str(emulator.facts()["admin_connection_string"]), place.queue)
+    counts = administrator.counts(str(emulator.facts()["admin_connection_string"]), place.queue)
     assert (counts.active, counts.scheduled, counts.dead, counts.total) == (2, 1, 1, 4)
     assert counts.size > 300
     client.cancel(place.queue, later)
     client.complete(one(client, dead(place)))
     taken(client, place, 2)
+
+
+@ADMINISTRATORS
+def test_listing_pages_through_all_queues(administrator: Administrator, emulator: Emulator) -> None:
+    names = administrator.queues(str(emulator.facts()["admin_connection_string"]))
+    assert names == [f"{kind}-{number}" for kind in KINDS for number in range(EACH)]
+
+
+@ADMINISTRATORS
+def test_the_namespace_has_a_name(administrator: Administrator, emulator: Emulator) -> None:
+    assert administrator.namespace(str(emulator.facts()["admin_connection_string"])) == "tests"
