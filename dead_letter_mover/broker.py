@@ -1,8 +1,6 @@
 """The broker, through the Service Bus SDK.
 
-Messages are read and sent as they are encoded, which the SDK offers no way for: this module uses
-private names of its batch and of its receiver. `azure-servicebus` is pinned and a contract test
-holds the behaviour.
+Messages are read and sent as they are encoded (`services.encoded_messages`).
 """
 
 import uuid
@@ -13,16 +11,15 @@ from functools import cached_property
 from itertools import batched
 from typing import TYPE_CHECKING
 
-from azure.servicebus import ServiceBusMessageBatch, ServiceBusSubQueue
-from azure.servicebus._pyamqp import receiver
-from azure.servicebus._pyamqp.message import Message
+from azure.servicebus import ServiceBusSubQueue
 from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
 
 from dead_letter_mover.letters import Letter
 from dead_letter_mover.mover import Locked
-from delivery.errors import ConfigurationError, RejectedError
+from delivery.errors import ConfigurationError
 from services.amqp_properties import sequence_number
 from services.azure_access import SERVICE_BUS, service_bus_client
+from services.encoded_messages import anything_received, batches
 from services.management_node import ManagementNode
 from services.time_limit import within
 
@@ -37,17 +34,8 @@ _PATIENCE = timedelta(seconds=5)
 #: The SDK has no timeout of its own for a broker that is silent.
 _SEND_TIMEOUT_SECONDS = 60
 
-#: The name by which the SDK finds the sequence number.
-_NUMBER = b"x-opt-sequence-number"
-
 #: How long to wait for a broker that takes a connection and says nothing.
 _CONNECT_LIMIT = timedelta(seconds=60)
-
-#: What a message in a batch costs beyond its own bytes, up to 255 of them and beyond.
-_SHORT, _SHORT_COST, _COST = 256, 5, 8
-
-#: Where a batch of the SDK keeps its messages.
-_DATA = 5
 
 _TOKENS_AT_ONCE = 100
 
@@ -85,7 +73,7 @@ class ServiceBusBroker:
 
     def receive(self, most: int) -> list[Locked]:
         """Lock messages; empty where none came in time."""
-        with _anything_received():
+        with anything_received():
             received = self._receiver.receive_messages(most, max_wait_time=self._patience)
         return [
             Locked(message.sequence_number or 0, uuid.UUID(str(message.lock_token)))
@@ -112,7 +100,7 @@ class ServiceBusBroker:
         if queue not in self._senders:
             self._senders[queue] = self._client.get_queue_sender(queue)
         sender = self._senders[queue]
-        for batch in _batches(sender, messages):
+        for batch in batches(sender, messages):
             sender.send_messages(batch, timeout=_SEND_TIMEOUT_SECONDS)
 
     def complete(self, messages: Sequence[Locked]) -> list[Locked]:
@@ -160,50 +148,3 @@ def open_broker(
         raise ConfigurationError(msg) from error
     with client:
         yield ServiceBusBroker(client, queue, dead_letters=dead_letters)
-
-
-@contextmanager
-def _anything_received() -> Iterator[None]:
-    """Let the SDK receive messages that it cannot decode: of a char, for one, it makes an error.
-
-    It would fail for all messages then, and again at every attempt. Nothing but the annotations is
-    taken from what is received; the rest comes from `encoded`.
-    """
-    known = receiver.decode_payload  # type: ignore[attr-defined] # as said above
-
-    def decode(buffer: memoryview) -> Message:
-        try:
-            return known(buffer)
-        except Exception:  # noqa: BLE001 - whatever it stumbles over, the message is locked
-            return Message(message_annotations={_NUMBER: sequence_number(bytes(buffer))})
-
-    receiver.decode_payload = decode  # type: ignore[attr-defined] # as said above
-    try:
-        yield
-    finally:
-        receiver.decode_payload = known  # type: ignore[attr-defined] # as said above
-
-
-def _batches(
-    sender: "ServiceBusSender", messages: Sequence[bytes]
-) -> list["ServiceBusMessageBatch"]:
-    batches: list[ServiceBusMessageBatch] = []
-    for encoded in messages:
-        if not batches or not _fits(batches[-1], encoded):
-            batches.append(sender.create_message_batch())
-        batch = batches[-1]
-        if not _fits(batch, encoded):
-            msg = "it is larger than the queue takes"
-            raise RejectedError(msg)
-        batch._message[_DATA].append(encoded)  # noqa: SLF001 - as said above
-        batch._size += _cost(encoded)  # noqa: SLF001 - as said above
-        batch._count += 1  # noqa: SLF001 - as said above
-    return batches
-
-
-def _fits(batch: ServiceBusMessageBatch, encoded: bytes) -> bool:
-    return batch.size_in_bytes + _cost(encoded) <= batch.max_size_in_bytes
-
-
-def _cost(encoded: bytes) -> int:
-    return len(encoded) + (_SHORT_COST if len(encoded) < _SHORT else _COST)
