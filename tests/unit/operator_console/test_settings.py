@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from delivery.errors import ConfigurationError
-from operator_console.settings import storage_settings
-from services.azure_access import STORAGE
+from operator_console.settings import service_bus_settings, storage_settings
+from services.azure_access import ADMINISTRATION, SERVICE_BUS, STORAGE
 
 
 def _write(folder: Path, content: object) -> None:
@@ -53,3 +53,21 @@ def test_a_file_that_is_no_json_is_named_and_not_quoted(tmp_path: Path) -> None:
     (tmp_path / "local.settings.json").write_text('{"hunter2', "utf-8")
     with pytest.raises(ConfigurationError, match="is no JSON object"):
         storage_settings({}, tmp_path)
+
+
+def test_the_broker_is_found_by_the_same_rules(tmp_path: Path) -> None:
+    found = {SERVICE_BUS: "file", ADMINISTRATION: "beside it"}
+    _write(tmp_path, {"Values": {**found, STORAGE: "secret"}})
+    assert service_bus_settings({}, tmp_path).values == found
+    # What is beside a connection stays with it.
+    assert service_bus_settings({ADMINISTRATION: "other"}, tmp_path).values == found
+    identity = {"SYNC_SERVICE_BUS__fullyQualifiedNamespace": "x.servicebus.windows.net"}
+    assert service_bus_settings(identity, tmp_path).values == identity
+
+
+def test_a_file_that_cannot_be_used_is_named_with_the_setting_that_is_missing(
+    tmp_path: Path,
+) -> None:
+    _write(tmp_path, [])
+    with pytest.raises(ConfigurationError, match=r"set SYNC_SERVICE_BUS$"):
+        service_bus_settings({}, tmp_path)
