@@ -22,8 +22,8 @@ from dead_letter_mover.plan import Fate, Plan
 from dead_letter_mover.progress import progress
 from dead_letter_mover.report import ForMachines, ForPeople, Report, Sums
 from dead_letter_mover.rules import Action, Rules, read_rules
-from dead_letter_mover.signals import interruptible, stopping
 from models.queues import ALL_QUEUES
+from services.signals import interruptible, stopping
 
 
 class Queue(Broker, Protocol):

@@ -8,6 +8,7 @@ from delivery.errors import DeliveryError
 from operator_console.configuration import publish, reference, schemas, validate
 from operator_console.console import EXIT_CODES, Console
 from operator_console.jobs import jobs
+from operator_console.probing import probe_azure
 from operator_console.watermarks import watermarks
 
 
@@ -27,7 +28,7 @@ class _Root(click.Group):
 @click.group(cls=_Root, epilog=EXIT_CODES)
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Operate Gleichlauf: its configuration, its jobs and their watermarks.
+    """Operate Gleichlauf: its configuration, its jobs and their watermarks; probe Service Bus.
 
     The storage account comes from the setting SYNC_STORAGE, by the same rules as in the app: a
     connection string, or SYNC_STORAGE__blobServiceUri and SYNC_STORAGE__tableServiceUri for an
@@ -45,5 +46,5 @@ def main(context: click.Context) -> None:
         context.obj = Console()
 
 
-for command in (validate, publish, jobs, watermarks, schemas, reference):
+for command in (validate, publish, jobs, watermarks, schemas, reference, probe_azure):
     main.add_command(command)

@@ -8,14 +8,16 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from operator_console.settings import Settings, storage_settings
+from operator_console.probe.ports import ProbedQueue, Waiting
+from operator_console.probe.waiting import Clock
+from operator_console.settings import Settings, service_bus_settings, storage_settings
 from operator_console.storage import Storage, open_storage
 
 if TYPE_CHECKING:
@@ -44,6 +46,16 @@ def _settings() -> Settings:
     return storage_settings(os.environ, Path.cwd())
 
 
+def _service_bus_settings() -> Settings:
+    return service_bus_settings(os.environ, Path.cwd())
+
+
+def _open_queue(settings: Mapping[str, str], name: str) -> AbstractContextManager[ProbedQueue]:
+    from operator_console.probe.service_bus import open_queue  # noqa: PLC0415 - heavy: imported when used
+
+    return open_queue(settings, name)
+
+
 def _is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
@@ -56,6 +68,11 @@ class Console:
     open_storage: Callable[[Mapping[str, str]], AbstractContextManager[Storage]] = open_storage
     now: Callable[[], datetime] = _now
     is_interactive: Callable[[], bool] = _is_interactive
+    service_bus_settings: Callable[[], Settings] = _service_bus_settings
+    open_queue: Callable[[Mapping[str, str], str], AbstractContextManager[ProbedQueue]] = (
+        _open_queue
+    )
+    clock: Waiting = field(default_factory=Clock)
 
     @contextmanager
     def storage(self) -> Iterator[Storage]:

@@ -1,0 +1,144 @@
+"""One run: look, test one assumption after the other, and leave the queue as it was."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from delivery.errors import LockLostError, UnavailableError
+from operator_console.probe.guard import examine, try_out
+from operator_console.probe.ports import RefusedError
+from operator_console.probe.scene import ForeignMessageError, Scene
+from operator_console.probe.verdicts import (
+    Assumption,
+    Finding,
+    RefutedError,
+    UntestedError,
+    Verdict,
+)
+
+
+@dataclass
+class Report:
+    """What came out; `trouble` says what ended the run early, `left` what could not be removed."""
+
+    queue: str
+    run: str
+    started: datetime
+    findings: list[Finding] = field(default_factory=list)
+    trouble: str = ""
+    left: str = ""
+    was_interrupted: bool = False
+    ended: datetime | None = None
+    unreached: list[Finding] = field(default_factory=list)
+
+    def count(self, verdict: Verdict) -> int:
+        """Return how often this came out."""
+        return sum(finding.verdict is verdict for finding in self.findings)
+
+    @property
+    def is_good(self) -> bool:
+        """Nothing is refuted, nothing failed, nothing is left."""
+        refuted = self.count(Verdict.DOES_NOT_HOLD)
+        failed = any(finding.failed for finding in self.findings)
+        return not (refuted or failed or self.trouble or self.left or self.was_interrupted)
+
+
+#: What a run that ends early says of the rest.
+_NOT_REACHED = "the run ended before"
+
+
+class Run:
+    """Tests `assumptions` one by one. `announce` hears of each at once."""
+
+    def __init__(
+        self,
+        scene: Scene,
+        name: str,
+        assumptions: Sequence[Assumption],
+        *,
+        announce: Callable[[Finding], None],
+    ) -> None:
+        self._scene = scene
+        self._assumptions = assumptions
+        self._announce = announce
+        self.report = Report(name, scene.run, scene.waiting.now())
+
+    def execute(self) -> Report:
+        """Return what came out, whatever happens in between.
+
+        Raise DeliveryError where the queue is not to be touched, or cannot be; then nothing was
+        sent.
+        """
+        report = self.report
+        examine(self._scene, report.queue)
+        try:
+            for finding in self._findings():
+                report.findings.append(finding)
+                self._announce(finding)
+        except KeyboardInterrupt:
+            report.was_interrupted = True
+            report.trouble = "stopped by a signal"
+        except ForeignMessageError as error:
+            report.trouble = str(error)
+        except (UnavailableError, RefusedError, LockLostError) as error:
+            report.trouble = f"the run could not go on: {error}"
+        finally:
+            self._clean_up()
+        self._add_the_rest()
+        report.ended = self._scene.waiting.now()
+        return report
+
+    def _findings(self) -> Iterator[Finding]:
+        try_out(self._scene)
+        self._left()
+        for assumption in self._assumptions:
+            yield self._test(assumption)
+            if left := self._left():
+                msg = f"messages could not be removed ({left})"
+                raise UnavailableError(msg)
+
+    def _test(self, assumption: Assumption) -> Finding:
+        try:
+            return Finding(assumption, Verdict.HOLDS, assumption.test(self._scene))
+        except RefutedError as error:
+            return Finding(assumption, Verdict.DOES_NOT_HOLD, str(error))
+        except UntestedError as error:
+            return Finding(assumption, Verdict.NOT_TESTED, str(error))
+        except LockLostError:
+            finding = Finding(assumption, Verdict.DOES_NOT_HOLD, "a lock was lost on the way")
+        except RefusedError as error:
+            seen = f"the broker refused what this needs: {error}"
+            finding = Finding(assumption, Verdict.DOES_NOT_HOLD, seen)
+        except UnavailableError as error:
+            seen = f"the connection failed: {error}; start again"
+            finding = Finding(assumption, Verdict.NOT_TESTED, seen, failed=True)
+        # After such an answer a link may be of no more use.
+        self._scene.queue.disconnect()
+        return finding
+
+    def _left(self) -> str:
+        """Take our messages away, if need be on new links: some may be detached."""
+        try:
+            return self._scene.left()
+        except (RefusedError, UnavailableError):
+            self._scene.queue.disconnect()
+            return self._scene.left()
+
+    def _clean_up(self) -> None:
+        """Remove our messages on new connections: the old ones may be why we are here."""
+        report = self.report
+        if not (report.trouble or report.was_interrupted) and len(report.findings) == len(
+            self._assumptions
+        ):
+            return
+        try:
+            self._scene.queue.disconnect()
+            report.left = self._left()
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, it is told
+            report.left = f"unknown ({type(error).__name__} while they were looked for)"
+
+    def _add_the_rest(self) -> None:
+        report = self.report
+        rest = self._assumptions[len(report.findings) :]
+        report.unreached = [Finding(each, Verdict.NOT_TESTED, _NOT_REACHED) for each in rest]
+        report.findings += report.unreached
