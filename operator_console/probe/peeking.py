@@ -77,7 +77,7 @@ def _life_is_shown(scene: Scene) -> str:
         wanted is None or life == wanted,
         f"a message without a time to live is shown with {spoken(life)}, which is not the queue's",
     )
-    return f"a message that was sent without one is shown with the queue's time to live, {spoken(life)}"
+    return f"a message that was sent without one is shown with the queue's, {spoken(life)}"
 
 
 def _clocks_agree(scene: Scene) -> str:

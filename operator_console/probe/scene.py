@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
@@ -56,11 +56,15 @@ class Scene:
     lock: timedelta = timedelta(minutes=5)
     run: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
+    _due: dict[str, datetime] = field(default_factory=dict)
     _held: list[tuple[Held, bool]] = field(default_factory=list)
 
     def parcel(self, **parts: Any) -> Parcel:  # noqa: ANN401 - the fields of a parcel
         """Make a message of ours; its id says so."""
-        return Parcel(f"{_MARK}-{self.run}-{next(self._numbers)}", **parts)
+        parcel = Parcel(f"{_MARK}-{self.run}-{next(self._numbers)}", **parts)
+        if parcel.due is not None:
+            self._due[parcel.message_id] = parcel.due
+        return parcel
 
     def send(self, number: int = 1, **parts: Any) -> list[Parcel]:  # noqa: ANN401 - as above
         """Send new messages in one batch."""
@@ -154,8 +158,8 @@ class Scene:
             if self.waiting.elapsed() >= deadline:
                 place = "dead-letter queue" if dead else "queue"
                 return f"{place}: {', '.join(str(message.number) for message in ours)}"
-            self.queue.cancel([message.number for message in ours if message.is_scheduled])
-            self._complete_some({m.number for m in ours if not m.is_scheduled}, dead=dead)
+            self._cancel([message.number for message in ours if self._is_waiting(message)])
+            self._complete_some({m.number for m in ours if not self._is_waiting(m)}, dead=dead)
         return ""
 
     def _complete_some(self, numbers: set[int], *, dead: bool) -> None:
@@ -163,13 +167,24 @@ class Scene:
         if not numbers:
             return
         received = self.queue.receive(len(numbers), _QUIET, dead=dead)
-        ours = [held for held in received if held.number in numbers]
+        ours = [held for held in received if held.number in numbers or self.is_ours(held)]
         self._complete(ours, dead=dead)
         for held in received:
             if held not in ours:
                 self.queue.release_here(held, dead=dead)
         if not ours:
             self.waiting.sleep(_MOMENT)
+
+    def _is_waiting(self, message: Seen) -> bool:
+        """Tell whether it is scheduled: by what is shown, or by what we know."""
+        due = self._due.get(message.message_id)
+        return message.is_scheduled or (due is not None and due > self.waiting.now())
+
+    def _cancel(self, numbers: list[int]) -> None:
+        # One that has just become due is handed out in the next round.
+        with suppress(RefusedError):
+            if numbers:
+                self.queue.cancel(numbers)
 
     def _complete(self, messages: list[Held], *, dead: bool) -> None:
         """Complete by one request; where that is refused, one by one, and some are gone."""
@@ -185,5 +200,7 @@ def peek_all(queue: ProbedQueue, *, dead: bool) -> Iterator[Seen]:
     """Yield every message, whosever it is."""
     following = 1
     while page := queue.peek(following, _PAGE, dead=dead):
+        if page[-1].number < following:
+            return  # a broker that begins anew at the end would be asked for ever
         yield from page
         following = page[-1].number + 1
