@@ -41,6 +41,7 @@ def examine(scene: Scene, name: str) -> None:
     _refuse_a_queue_that_holds_something(scene.queue, name)
     try:
         scene.rules = scene.queue.rules()
+        scene.why_no_rules = "the administration endpoint knows no such queue"
     except NoRightError as error:
         scene.why_no_rules = str(error)
     if scene.rules is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from delivery.errors import LockLostError, UnavailableError
+from delivery.errors import DeliveryError, LockLostError, RejectedError, UnavailableError
 from operator_console.probe.guard import examine, try_out
 from operator_console.probe.ports import RefusedError
 from operator_console.probe.scene import ForeignMessageError, Scene
@@ -27,7 +27,6 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     trouble: str = ""
     left: str = ""
-    was_interrupted: bool = False
     ended: datetime | None = None
     unreached: list[Finding] = field(default_factory=list)
 
@@ -40,7 +39,7 @@ class Report:
         """Nothing is refuted, nothing failed, nothing is left."""
         refuted = self.count(Verdict.DOES_NOT_HOLD)
         failed = any(finding.failed for finding in self.findings)
-        return not (refuted or failed or self.trouble or self.left or self.was_interrupted)
+        return not (refuted or failed or self.trouble or self.left)
 
 
 #: What a run that ends early says of the rest.
@@ -66,8 +65,8 @@ class Run:
     def execute(self) -> Report:
         """Return what came out, whatever happens in between.
 
-        Raise DeliveryError where the queue is not to be touched, or cannot be; then nothing was
-        sent.
+        Raise DeliveryError where the queue is not to be touched, or cannot be; then nothing of
+        ours is in it.
         """
         report = self.report
         examine(self._scene, report.queue)
@@ -76,15 +75,14 @@ class Run:
                 report.findings.append(finding)
                 self._announce(finding)
         except KeyboardInterrupt:
-            report.was_interrupted = True
             report.trouble = "stopped by a signal"
-        except ForeignMessageError as error:
-            report.trouble = str(error)
-        except (UnavailableError, RefusedError, LockLostError) as error:
-            report.trouble = f"the run could not go on: {error}"
-        finally:
+        except Exception as error:  # noqa: BLE001 - our messages are to be removed, whatever it is
+            report.trouble = _words(error)
+        if report.trouble:
             self._clean_up()
-        self._add_the_rest()
+            if not report.findings and not report.left:
+                raise RejectedError(report.trouble)
+            self._add_the_rest()
         report.ended = self._scene.waiting.now()
         return report
 
@@ -94,7 +92,7 @@ class Run:
         for assumption in self._assumptions:
             yield self._test(assumption)
             if left := self._left():
-                msg = f"messages could not be removed ({left})"
+                msg = f"its messages could not be removed: {left}"
                 raise UnavailableError(msg)
 
     def _test(self, assumption: Assumption) -> Finding:
@@ -109,8 +107,10 @@ class Run:
         except RefusedError as error:
             seen = f"the broker refused what this needs: {error}"
             finding = Finding(assumption, Verdict.DOES_NOT_HOLD, seen)
-        except UnavailableError as error:
-            seen = f"the connection failed: {error}; start again"
+        except ForeignMessageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the next assumption has its turn
+            seen = f"it failed: {_words(error)}"
             finding = Finding(assumption, Verdict.NOT_TESTED, seen, failed=True)
         # After such an answer a link may be of no more use.
         self._scene.queue.disconnect()
@@ -125,20 +125,21 @@ class Run:
             return self._scene.left()
 
     def _clean_up(self) -> None:
-        """Remove our messages on new connections: the old ones may be why we are here."""
-        report = self.report
-        if not (report.trouble or report.was_interrupted) and len(report.findings) == len(
-            self._assumptions
-        ):
-            return
+        """Remove our messages, on new connections: the old ones may be why we are here."""
         try:
             self._scene.queue.disconnect()
-            report.left = self._left()
+            self.report.left = self._left()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, it is told
-            report.left = f"unknown ({type(error).__name__} while they were looked for)"
+            self.report.left = f"unknown, as looking for them failed: {_words(error)}"
 
     def _add_the_rest(self) -> None:
         report = self.report
         rest = self._assumptions[len(report.findings) :]
         report.unreached = [Finding(each, Verdict.NOT_TESTED, _NOT_REACHED) for each in rest]
         report.findings += report.unreached
+
+
+def _words(error: BaseException) -> str:
+    """Return what an error says; those that nobody foresaw may quote anything."""
+    foreseen = (DeliveryError, RefusedError, ForeignMessageError)
+    return str(error) if isinstance(error, foreseen) else type(error).__name__

@@ -154,26 +154,34 @@ class Scene:
 
     def _swept(self, *, dead: bool) -> str:
         deadline = self.waiting.elapsed() + self.lock + _SLACK
-        while ours := self.shown(dead=dead):
+        while True:
+            there = list(peek_all(self.queue, dead=dead))
+            ours = [message for message in there if self.is_ours(message)]
+            if not ours:
+                return ""
             if self.waiting.elapsed() >= deadline:
                 place = "dead-letter queue" if dead else "queue"
                 return f"{place}: {', '.join(str(message.number) for message in ours)}"
             self._cancel([message.number for message in ours if self._is_waiting(message)])
-            self._complete_some({m.number for m in ours if not self._is_waiting(m)}, dead=dead)
-        return ""
+            numbers = {message.number for message in ours if not self._is_waiting(message)}
+            # Others' messages may stand before ours, and are handed out first.
+            if not numbers or not self._complete_some(numbers, len(there), dead=dead):
+                self.waiting.sleep(_MOMENT)
 
-    def _complete_some(self, numbers: set[int], *, dead: bool) -> None:
-        """Complete what is handed out now of these; a message may not be readable as received."""
-        if not numbers:
-            return
-        received = self.queue.receive(len(numbers), _QUIET, dead=dead)
-        ours = [held for held in received if held.number in numbers or self.is_ours(held)]
+    def _complete_some(self, numbers: set[int], most: int, *, dead: bool) -> bool:
+        """Complete what is handed out now of these; tell whether that was any."""
+        received = self.queue.receive(most, _QUIET, dead=dead)
+        ours = [
+            held
+            for held in received
+            # The number alone counts only where the SDK could not read the id.
+            if self.is_ours(held) or (not held.message_id and held.number in numbers)
+        ]
         self._complete(ours, dead=dead)
         for held in received:
             if held not in ours:
                 self.queue.release_here(held, dead=dead)
-        if not ours:
-            self.waiting.sleep(_MOMENT)
+        return bool(ours)
 
     def _is_waiting(self, message: Seen) -> bool:
         """Tell whether it is scheduled: by what is shown, or by what we know."""

@@ -121,7 +121,8 @@ class MemoryQueue:
         found = [kept for kept in there if kept.number >= number]
         if not found and there and self._is_broken("peek-has-an-end"):
             found = there[-1:]
-        if self._is_broken("peek-goes-on-with-the-next") and 1 < number < found[0].number:
+        is_gone = number > 1 and bool(found) and found[0].number > number
+        if is_gone and self._is_broken("peek-goes-on-with-the-next"):
             found = []
         return [self._seen(kept) for kept in found[:most]]
 
