@@ -69,7 +69,11 @@ class Run:
         ours is in it.
         """
         report = self.report
-        examine(self._scene, report.queue)
+        try:
+            examine(self._scene, report.queue)
+        except RefusedError as error:
+            msg = f"the broker does not show what is in {report.queue}: {error}; check its name"
+            raise RejectedError(msg) from error
         try:
             for finding in self._findings():
                 report.findings.append(finding)

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from azure.servicebus import ServiceBusMessage, ServiceBusSubQueue
 from azure.servicebus.exceptions import ServiceBusError
 
-from delivery.errors import ConfigurationError
+from delivery.errors import ConfigurationError, RejectedError
 from operator_console.probe.encoding import encoded, seen
 from operator_console.probe.failures import translated
 from operator_console.probe.namespace import Namespace
-from operator_console.probe.ports import Counts, Held, Parcel, QueueRules, Seen
+from operator_console.probe.ports import Counts, Held, Parcel, QueueRules, RefusedError, Seen
 from services.azure_access import (
     SERVICE_BUS,
     service_bus_administration,
@@ -56,19 +56,23 @@ class ServiceBusQueue:
         self._receivers: dict[bool, ServiceBusReceiver] = {}
         self._sender_or_none: ServiceBusSender | None = None
 
-    def connect(self) -> None:
+    def connect(self, patience: timedelta) -> None:
         """Reach the queue, or raise a sentence that says why it cannot be."""
-        with self._sentences():
-            try:
-                within(_CONNECT_LIMIT, "connect", lambda: self._node(dead=False).peek_page(1, 1))
-            except TimeoutError:
-                # What hangs cannot be closed.
-                self._nodes, self._elsewhere = {}, None
-                raise
-            except ValueError:
-                # The cause may quote the setting.
-                msg = f"the setting {SERVICE_BUS} is no valid connection string or address"
-                raise ConfigurationError(msg) from None
+        try:
+            # As a sender: of a queue that is missing, the management node says no clear word.
+            within(patience, "connect", self.largest)
+        except TimeoutError as error:
+            # What hangs cannot be closed.
+            self._sender_or_none, self._elsewhere = None, None
+            with self._sentences():
+                raise error from None
+        except RefusedError as error:
+            msg = f"{self._name}: the broker refuses senders: {error}; check the queue's name"
+            raise RejectedError(msg) from error
+        except ValueError:
+            # The cause may quote the setting.
+            msg = f"the setting {SERVICE_BUS} is no valid connection string or address; correct it"
+            raise ConfigurationError(msg) from None
 
     def largest(self) -> int:
         """Return how many bytes a message may have."""
@@ -225,7 +229,9 @@ def _held(message: "ServiceBusReceivedMessage") -> Held:
 
 
 @contextmanager
-def open_queue(settings: Mapping[str, str], name: str) -> Iterator[ServiceBusQueue]:
+def open_queue(
+    settings: Mapping[str, str], name: str, patience: timedelta = _CONNECT_LIMIT
+) -> Iterator[ServiceBusQueue]:
     """Connect by the setting SYNC_SERVICE_BUS, as the app does; close in the end."""
     queue = ServiceBusQueue(
         lambda: service_bus_client(settings, retry_total=0),
@@ -233,7 +239,7 @@ def open_queue(settings: Mapping[str, str], name: str) -> Iterator[ServiceBusQue
         name,
     )
     try:
-        queue.connect()
+        queue.connect(patience)
         yield queue
     finally:
         queue.disconnect()

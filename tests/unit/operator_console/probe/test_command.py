@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from delivery.errors import ConfigurationError
 from operator_console.cli import main
 from operator_console.console import Console
+from operator_console.probe import service_bus
 from operator_console.probe.assumptions import ASSUMPTIONS
 from operator_console.settings import Settings
 from tests.fakes.probed_queue import MemoryQueue, a_memory_queue
@@ -120,3 +121,20 @@ def test_a_run_that_ends_early_says_why_and_what_was_not_reached() -> None:
     assert "not tested: expiry-counts\n" in result.stdout
     assert "seen: the run ended before" in result.stdout
     assert "the run ended early: stopped by a signal" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "the app setting SYNC_SERVICE_BUS is missing; set it to"),
+        ("nonsense", "the setting SYNC_SERVICE_BUS is no valid connection string"),
+        ("Endpoint=sb://x;hunter2", "the setting SYNC_SERVICE_BUS is no valid connection string"),
+    ],
+)
+def test_a_setting_that_is_no_connection_is_named_and_not_quoted(text: str, words: str) -> None:
+    with (
+        pytest.raises(ConfigurationError, match=words) as info,
+        service_bus.open_queue({"SYNC_SERVICE_BUS": text}, "probe"),
+    ):
+        pytest.fail("it was opened")
+    assert "hunter2" not in str(info.value)
