@@ -33,7 +33,8 @@ def main(context: click.Context) -> None:
     The storage account comes from the setting SYNC_STORAGE, by the same rules as in the app: a
     connection string, or SYNC_STORAGE__blobServiceUri and SYNC_STORAGE__tableServiceUri for an
     identity. Where the environment has none of them, they are read from `Values` in
-    local.settings.json in the current folder.
+    local.settings.json in the current folder. The broker's settings, of which probe-azure alone has
+    need, begin with SYNC_SERVICE_BUS.
 
     \b
     Examples:
@@ -41,6 +42,7 @@ def main(context: click.Context) -> None:
       python -m operator_console publish --dry-run
       python -m operator_console jobs
       python -m operator_console watermarks set customers-to-erp today
+      python -m operator_console probe-azure gleichlauf-probe
     """  # noqa: D301 - \b is click's mark for lines that stay as they are
     if context.obj is None:
         context.obj = Console()
