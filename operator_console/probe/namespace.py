@@ -6,7 +6,12 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from azure.core.exceptions import AzureError, HttpResponseError, ResourceNotFoundError
+from azure.core.exceptions import (
+    AzureError,
+    ClientAuthenticationError,
+    HttpResponseError,
+    ResourceNotFoundError,
+)
 
 from delivery.errors import DeliveryError
 from operator_console.probe.ports import Counts, NoRightError, QueueRules
@@ -18,7 +23,6 @@ _MISSING_RIGHT = (
     "the right to look at queues is missing; grant Azure Service Bus Data Owner, or use a key with "
     "Manage"
 )
-_REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class Namespace:
@@ -71,8 +75,10 @@ def _explained() -> Iterator[None]:
         raise
     except DeliveryError as error:
         raise NoRightError(str(error)) from error
+    except ClientAuthenticationError as error:
+        raise NoRightError(_MISSING_RIGHT) from error
     except HttpResponseError as error:
-        if error.status_code in _REFUSED:
+        if error.status_code == HTTPStatus.FORBIDDEN:
             raise NoRightError(_MISSING_RIGHT) from error
         msg = f"the administration endpoint answers with HTTP {error.status_code}"
         raise NoRightError(msg) from error
