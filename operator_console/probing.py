@@ -116,7 +116,7 @@ def _probe(
         talk(f"queue: {name}, {SERVICE_BUS} {settings.origin}; run {scene.run}")
         if idle and any(each.id == LINKS_COME_BACK for each in chosen):
             talk(f"in the end it waits for {spoken(idle)}; see --idle")
-        return Run(scene, name, chosen, announce=announce).execute()
+        return Run(scene, name, chosen, announce=announce, say=talk).execute()
 
 
 def _show(chosen: Sequence[Assumption], *, as_json: bool) -> None:

@@ -46,21 +46,22 @@ class Report:
 _NOT_REACHED = "the run ended before"
 
 
+@dataclass
 class Run:
-    """Tests `assumptions` one by one. `announce` hears of each at once."""
+    """Tests `assumptions` one by one, on the queue called `name`.
 
-    def __init__(
-        self,
-        scene: Scene,
-        name: str,
-        assumptions: Sequence[Assumption],
-        *,
-        announce: Callable[[Finding], None],
-    ) -> None:
-        self._scene = scene
-        self._assumptions = assumptions
-        self._announce = announce
-        self.report = Report(name, scene.run, scene.waiting.now())
+    `announce` hears of each at once, `say` what else takes time.
+    """
+
+    scene: Scene
+    name: str
+    assumptions: Sequence[Assumption]
+    announce: Callable[[Finding], None]
+    say: Callable[[str], None]
+    report: Report = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.report = Report(self.name, self.scene.run, self.scene.waiting.now())
 
     def execute(self) -> Report:
         """Return what came out, whatever happens in between.
@@ -70,14 +71,14 @@ class Run:
         """
         report = self.report
         try:
-            examine(self._scene, report.queue)
+            examine(self.scene, report.queue)
         except RefusedError as error:
             msg = f"the broker does not show what is in {report.queue}: {error}; check its name"
             raise RejectedError(msg) from error
         try:
             for finding in self._findings():
                 report.findings.append(finding)
-                self._announce(finding)
+                self.announce(finding)
         except KeyboardInterrupt:
             report.trouble = "stopped by a signal"
         except Exception as error:  # noqa: BLE001 - our messages are to be removed, whatever it is
@@ -87,13 +88,13 @@ class Run:
             if not report.findings and not report.left:
                 raise RejectedError(report.trouble)
             self._add_the_rest()
-        report.ended = self._scene.waiting.now()
+        report.ended = self.scene.waiting.now()
         return report
 
     def _findings(self) -> Iterator[Finding]:
-        try_out(self._scene)
+        try_out(self.scene)
         self._left()
-        for assumption in self._assumptions:
+        for assumption in self.assumptions:
             yield self._test(assumption)
             if left := self._left():
                 msg = f"its messages could not be removed: {left}"
@@ -101,7 +102,7 @@ class Run:
 
     def _test(self, assumption: Assumption) -> Finding:
         try:
-            return Finding(assumption, Verdict.HOLDS, assumption.test(self._scene))
+            return Finding(assumption, Verdict.HOLDS, assumption.test(self.scene))
         except RefutedError as error:
             return Finding(assumption, Verdict.DOES_NOT_HOLD, str(error))
         except UntestedError as error:
@@ -117,28 +118,29 @@ class Run:
             seen = f"it failed: {_words(error)}"
             finding = Finding(assumption, Verdict.NOT_TESTED, seen, failed=True)
         # After such an answer a link may be of no more use.
-        self._scene.queue.disconnect()
+        self.scene.queue.disconnect()
         return finding
 
     def _left(self) -> str:
         """Take our messages away, if need be on new links: some may be detached."""
         try:
-            return self._scene.left()
+            return self.scene.left()
         except (RefusedError, UnavailableError):
-            self._scene.queue.disconnect()
-            return self._scene.left()
+            self.scene.queue.disconnect()
+            return self.scene.left()
 
     def _clean_up(self) -> None:
         """Remove our messages, on new connections: the old ones may be why we are here."""
+        self.say("removing the probe's messages; those that are locked once their lock ends")
         try:
-            self._scene.queue.disconnect()
+            self.scene.queue.disconnect()
             self.report.left = self._left()
         except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - whatever it is, it is told
             self.report.left = f"unknown, as looking for them failed: {_words(error)}"
 
     def _add_the_rest(self) -> None:
         report = self.report
-        rest = self._assumptions[len(report.findings) :]
+        rest = self.assumptions[len(report.findings) :]
         report.unreached = [Finding(each, Verdict.NOT_TESTED, _NOT_REACHED) for each in rest]
         report.findings += report.unreached
 

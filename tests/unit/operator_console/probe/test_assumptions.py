@@ -21,11 +21,14 @@ BY_ID = {assumption.id: assumption for assumption in ASSUMPTIONS}
 MADE_WRONG = {"this-queue-is-like-ours": {"detects_duplicates": True}}
 
 
+def _unheard(_: object) -> None: ...
+
+
 def probed(
     queue: MemoryQueue, *assumptions: Assumption, idle: timedelta = IDLE, name: str = "probe"
 ) -> Report:
     scene = Scene(queue, queue.time, idle, wanted=WANTED)
-    return Run(scene, name, assumptions or ASSUMPTIONS, announce=lambda _: None).execute()
+    return Run(scene, name, assumptions or ASSUMPTIONS, announce=_unheard, say=_unheard).execute()
 
 
 def a_namespace(queue: MemoryQueue) -> MemoryQueue:
@@ -121,5 +124,5 @@ def test_the_lock_is_measured_where_nobody_tells_it() -> None:
     queue = a_memory_queue()
     queue.has_right = False
     scene = Scene(queue, queue.time, IDLE, wanted=WANTED)
-    Run(scene, "probe", [BY_ID["renewal-lasts"]], announce=lambda _: None).execute()
+    Run(scene, "probe", [BY_ID["renewal-lasts"]], announce=_unheard, say=_unheard).execute()
     assert scene.lock == RULES.lock_duration

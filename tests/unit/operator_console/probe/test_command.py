@@ -120,6 +120,7 @@ def test_a_run_that_ends_early_says_why_and_what_was_not_reached() -> None:
     assert result.exit_code == 1
     assert "not tested: expiry-counts\n" in result.stdout
     assert "seen: the run ended before" in result.stdout
+    assert "removing the probe's messages" in result.stderr
     assert "the run ended early: stopped by a signal" in result.stderr
 
 
