@@ -31,4 +31,4 @@ def test_an_app_that_is_set_up_wrongly_still_settles_its_messages(
     service = Composition(environ).process_queue_items()
     with pytest.raises(ConfigurationError, match=next(iter(wrong))):
         service.execute(a_delivery(enqueued=datetime.now(UTC)))
-    assert "could not be abandoned" in caplog.text, "there is no broker, and it was tried"
+    assert "action=not-settled" in caplog.text, "there is no broker, and it was tried"

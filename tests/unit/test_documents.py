@@ -23,7 +23,7 @@ _FILE = re.compile(
 )
 
 #: Where names of settings stand.
-SOURCES = ("function_app.py", "composition.py", "models/*.py", "services/**/*.py")
+SOURCES = ("function_app.py", "composition/*.py", "models/*.py", "services/**/*.py")
 _SETTING = re.compile(r"[\"%]((?:SYNC|PYTHON|WEBSITE|APPLICATIONINSIGHTS)_[A-Z_]+)[\"%]")
 
 
