@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from devstack.azurite import Azurite
 from devstack.postgres import Postgres
 from devstack.stack import QUEUES, Announced, emulator, run_folder
+
+# How long an example takes says something about the machine, which others may use too.
+settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any")
 
 
 class _Server(Protocol):

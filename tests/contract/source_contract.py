@@ -321,7 +321,6 @@ class SourceContract:
 
     @settings(
         max_examples=25,
-        deadline=None,
         suppress_health_check=[
             HealthCheck.function_scoped_fixture,
             HealthCheck.differing_executors,

@@ -129,7 +129,6 @@ class TargetContract:
 
     @settings(
         max_examples=25,
-        deadline=None,
         suppress_health_check=[
             HealthCheck.function_scoped_fixture,
             HealthCheck.differing_executors,

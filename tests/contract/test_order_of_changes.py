@@ -119,7 +119,7 @@ CHANGES = st.lists(st.booleans(), min_size=1, max_size=6).map(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=CHANGES, data=st.data())
 def test_any_order_with_repeats_ends_as_the_last_change_says(
     target: Target, changes: list[QueueMessage], data: st.DataObject

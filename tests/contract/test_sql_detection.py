@@ -131,7 +131,6 @@ def test_a_run_does_not_follow_its_writers(engine: sa.Engine) -> None:
 
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data(), page_size=st.integers(1, 5), runs=st.integers(1, 5))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from azure.core.exceptions import ServiceRequestError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from delivery.errors import ConfigurationError
@@ -105,7 +105,6 @@ def test_what_an_ended_instance_left_goes_after_a_day_and_what_runs_stays() -> N
     assert "durable/0" in durable.scratch.blobs
 
 
-@settings(deadline=None)
 @given(_SECONDS, _FEW, _FEW)
 def test_a_chain_of_activities_sends_every_message_once_whatever_ties_there_are(
     seconds: list[int], page_size: int, pages: int
@@ -120,7 +119,6 @@ def test_a_chain_of_activities_sends_every_message_once_whatever_ties_there_are(
     assert durable.scratch.blobs == {}
 
 
-@settings(deadline=None)
 @given(_SECONDS, _FEW, st.lists(st.booleans(), max_size=20))
 def test_an_activity_that_runs_twice_leads_to_repeats_and_never_to_gaps(
     seconds: list[int], page_size: int, repeated: list[bool]
@@ -132,7 +130,6 @@ def test_an_activity_that_runs_twice_leads_to_repeats_and_never_to_gaps(
     assert durable.scratch.blobs == {}
 
 
-@settings(deadline=None)
 @given(_SECONDS, _FEW, st.integers(0, 10), st.integers(0, 10))
 def test_an_activity_whose_twin_runs_late_leads_to_no_gaps(
     seconds: list[int], page_size: int, which: int, when: int
@@ -150,7 +147,6 @@ def test_an_activity_whose_twin_runs_late_leads_to_no_gaps(
     assert set(durable.sent()) == {f"D{n}" for n in range(len(seconds))}
 
 
-@settings(deadline=None)
 @given(_SECONDS, _FEW, st.integers(0, 10), st.sampled_from([None, b"", b"{}", b'{"value": 1}']))
 def test_a_scratch_blob_that_is_lost_or_broken_costs_repeats_and_no_gaps(
     seconds: list[int], page_size: int, when: int, content: bytes | None

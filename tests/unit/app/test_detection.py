@@ -220,7 +220,7 @@ def test_a_source_that_cannot_stop_midway_is_read_to_its_end() -> None:
 WRITES = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(data=st.data(), rounds=st.lists(WRITES, min_size=1, max_size=6))
 def test_no_change_is_lost_whatever_ties_kills_and_time_budgets(
     data: st.DataObject, rounds: list[list[tuple[int, int]]]

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from services.detection.job_state import LEASE, Claim, operate
@@ -199,7 +199,6 @@ _COUNTS = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(_COUNTS, st.data())
 def test_a_new_history_goes_on_exactly_where_the_old_one_was(
     counts: list[int], data: st.DataObject

@@ -190,7 +190,7 @@ _STEPS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(_STEPS, max_size=40), st.integers(1, 14))
 def test_a_payload_that_any_message_refers_to_is_never_removed(
     steps: list[tuple[str, object, object]], after_page: int

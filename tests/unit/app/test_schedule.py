@@ -53,7 +53,7 @@ def test_a_run_right_after_the_gap_still_finds_the_time_that_the_gap_left_out() 
     assert Schedule.parse("30 2 * * *", BERLIN).next_after(just_after) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(zone=ZONES, start=MOMENTS, minutes=st.sampled_from([1, 5, 10, 15, 30]))
 def test_a_job_by_minutes_never_pauses_nor_hurries(
     zone: str, start: datetime, minutes: int
@@ -63,7 +63,7 @@ def test_a_job_by_minutes_never_pauses_nor_hurries(
     assert steps == {timedelta(minutes=minutes)}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(zone=ZONES, start=MOMENTS, hour=st.integers(0, 23), minute=st.integers(0, 59))
 def test_a_daily_job_runs_once_every_day(
     zone: str, start: datetime, hour: int, minute: int

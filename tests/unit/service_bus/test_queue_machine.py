@@ -214,4 +214,4 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestQueueMachine.settings = settings(max_examples=150, stateful_step_count=40)

@@ -192,7 +192,7 @@ def test_a_failed_commit_raises_and_keeps_nothing_of_it(tmp_path: Path) -> None:
     assert [m.content for m in kept] == [a_content("kept")]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from(["send", "complete", "abandon", "defer", "commit"]), max_size=25))
 def test_after_a_kill_the_last_commit_stands(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
