@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from azure.servicebus._pyamqp._encode import encode_payload, encode_value
 from azure.servicebus._pyamqp.message import Header, Message, Properties
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from delivery.errors import UnreadableError
@@ -158,7 +158,6 @@ def test_what_the_sdk_cannot_write_is_refused(raw: bytes, code: str) -> None:
 WHOLE = encode({"p": 7, "q": "text"}, properties=Properties(message_id="m-1"), data=[b"body"])
 
 
-@settings(deadline=None)  # the machine may be busy; time has a test of its own
 @given(raw=st.binary(max_size=200) | st.binary(max_size=200).map(one))
 def test_any_bytes_are_read_or_refused_by_name(raw: bytes) -> None:
     for read in (application_properties, sequence_number):
