@@ -64,6 +64,11 @@ class Activity:
     input: str
     row: int = 0
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from every other call."""
+        return self.execution, self.task
+
 
 @dataclass(frozen=True, slots=True)
 class Timer:

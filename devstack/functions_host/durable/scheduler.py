@@ -1,12 +1,14 @@
 """Sees to it that what is due is done: each instance and entity by itself, the rest side by side.
 
 One task looks for what is due whenever something has changed, and starts a task for each piece.
-What the worker loses is done again, later and later where it keeps killing the worker.
+What the worker loses is done again, later and later where it keeps killing the worker. What the
+file does not take is held, and tried again.
 """
 
 import asyncio
 import contextlib
 import logging
+import sqlite3
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,12 +16,15 @@ from functools import partial
 from typing import Protocol
 
 from devstack.functions_host.durable.store import Store
-from devstack.functions_host.durable.work import Work
+from devstack.functions_host.durable.work import Commit, Work
 
 _LOG = logging.getLogger("functions_host.durable")
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 10.0
+_DOUBLINGS = 10
+#: Between two tries where the disk is full, say.
+_FILE_PAUSE_SECONDS = 1.0
 #: asyncio's timeouts and the wall clock differ; so often at least timers are looked at.
 _LONGEST_SLEEP_SECONDS = 1.0
 
@@ -56,12 +61,20 @@ class _Lane[K: Hashable]:
 class Scheduler:
     """Runs durable work until it is told to stop."""
 
-    def __init__(self, store: Store, work: Work, worker: Readiness, limits: Limits) -> None:
+    def __init__(
+        self,
+        store: Store,
+        work: Work,
+        worker: Readiness,
+        limits: Limits,
+        file_pause: float = _FILE_PAUSE_SECONDS,
+    ) -> None:
         self._store = store
         self._work = work
         self._worker = worker
+        self._file_pause = file_pause
         self._orchestrators = _Lane[str](limits.orchestrators)
-        self._activities = _Lane[int](limits.activities)
+        self._activities = _Lane[tuple[str, int]](limits.activities)
         self._entities = _Lane[str](limits.entities)
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -90,11 +103,18 @@ class Scheduler:
     async def _run(self) -> None:
         while not self._stopped.is_set():
             self._wake.clear()
-            self._store.fire_timers(datetime.now(UTC))
-            self._start_what_is_due()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._sleep_seconds()):
-                    await self._wake.wait()
+            try:
+                self._store.fire_timers(datetime.now(UTC))
+                self._start_what_is_due()
+                seconds = self._sleep_seconds()
+            except sqlite3.Error as error:
+                self._store.trouble.met(error)
+                await self._pause(self._file_pause)
+            except Exception:  # noqa: BLE001 - whatever it is, durable functions must not stand still
+                _LOG.exception("looking for durable work failed in the host and is tried again")
+                await self._pause(_LONGEST_PAUSE_SECONDS)
+            else:
+                await _within(seconds, self._wake)
 
     def _sleep_seconds(self) -> float:
         due = self._store.next_timer()
@@ -110,13 +130,13 @@ class Scheduler:
         self._start(steps, ((name, partial(work.step, name)) for name in instances))
         calls = self._activities
         activities = store.due_activities(calls.busy, calls.room)
-        self._start(calls, ((call.row, partial(work.call, call)) for call in activities))
+        self._start(calls, ((call.key, partial(work.call, call)) for call in activities))
         batches = self._entities
         entities = store.due_entities(batches.busy)[: batches.room]
         self._start(batches, ((name, partial(work.operate, name)) for name in entities))
 
     def _start[K: Hashable](
-        self, lane: _Lane[K], pieces: Iterable[tuple[K, Callable[[], Awaitable[bool]]]]
+        self, lane: _Lane[K], pieces: Iterable[tuple[K, Callable[[], Awaitable[Commit | None]]]]
     ) -> None:
         for key, piece in pieces:
             lane.busy.add(key)
@@ -125,17 +145,22 @@ class Scheduler:
             task.add_done_callback(self._tasks.discard)
 
     async def _do[K: Hashable](
-        self, lane: _Lane[K], key: K, piece: Callable[[], Awaitable[bool]]
+        self, lane: _Lane[K], key: K, piece: Callable[[], Awaitable[Commit | None]]
     ) -> None:
         try:
             await self._worker.is_ready()
             if self._stopped.is_set():
                 return
-            if await piece():
-                lane.losses.pop(key, None)
-            else:
+            commit = await piece()
+            if commit is None:
                 lane.losses[key] = lane.losses.get(key, 0) + 1
-                await self._pause(lane.losses[key])
+                await self._pause(_FIRST_PAUSE_SECONDS * 2 ** min(lane.losses[key], _DOUBLINGS))
+            else:
+                lane.losses.pop(key, None)
+                await self._keep(commit)
+        except sqlite3.Error as error:
+            self._store.trouble.met(error)
+            await self._pause(self._file_pause)
         except Exception:  # noqa: BLE001 - nothing was committed, so it is due again
             _LOG.exception("durable work failed in the host and is tried again")
             await self._pause(_LONGEST_PAUSE_SECONDS)
@@ -143,8 +168,24 @@ class Scheduler:
             lane.busy.discard(key)
             self._wake.set()
 
-    async def _pause(self, losses: float) -> None:
-        seconds = min(_FIRST_PAUSE_SECONDS * 2**losses, _LONGEST_PAUSE_SECONDS)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopped.wait()
+    async def _keep(self, commit: Commit) -> None:
+        """Commit what was done, at last; where a stop comes first, it is done again."""
+        while True:
+            try:
+                commit()
+            except sqlite3.Error as error:
+                self._store.trouble.met(error)
+                if self._stopped.is_set():
+                    return
+                await self._pause(self._file_pause)
+            else:
+                return
+
+    async def _pause(self, seconds: float) -> None:
+        await _within(min(seconds, _LONGEST_PAUSE_SECONDS), self._stopped)
+
+
+async def _within(seconds: float, happens: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await happens.wait()

@@ -6,7 +6,8 @@ committed is begun again. Used by one thread.
 
 import json
 import uuid
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from devstack.functions_host.durable.instances import (
 from devstack.functions_host.durable.schema import open_file, transaction
 from devstack.functions_host.durable.steps import Step
 from devstack.functions_host.durable.tables import Tables
+from devstack.functions_host.durable.trouble import Trouble
 
 
 class AlreadyRunsError(Exception):
@@ -39,16 +41,23 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._connection = open_file(path)
         self._tables = Tables(self._connection)
+        self.trouble = Trouble(path)
 
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
 
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with transaction(self._connection):
+            yield
+        self.trouble.over()
+
     # Instances
 
     def create(self, instance_id: str, name: str, raw_input: str | None, now: datetime) -> None:
         """Start an instance, in the place of one that has ended, or raise AlreadyRunsError."""
-        with transaction(self._connection):
+        with self._transaction():
             existing = self.instance(instance_id)
             if existing is not None and not existing.has_ended:
                 msg = f"An Orchestration instance with the status {existing.status} already exists."
@@ -81,12 +90,12 @@ class Store:
 
     def deliver(self, instance_id: str, event: Event) -> None:
         """Put an event from outside into the inbox of an instance that has not ended."""
-        with transaction(self._connection):
+        with self._transaction():
             self._tables.post(instance_id, None, event)
 
     def purge(self, instance_ids: Iterable[str]) -> None:
         """Forget instances altogether."""
-        with transaction(self._connection):
+        with self._transaction():
             for instance_id in instance_ids:
                 self._tables.forget(instance_id)
 
@@ -105,7 +114,7 @@ class Store:
     def commit_step(self, step: Step, taken: Iterable[int], now: datetime) -> None:
         """Keep a step as a whole; `taken` are the rows of the inbox that it took in."""
         instance = step.instance
-        with transaction(self._connection):
+        with self._transaction():
             self._tables.delete("inbox", taken)
             current = self.instance(instance.id)
             if current is None or current.execution != instance.execution:
@@ -134,12 +143,17 @@ class Store:
             self._tables.send(operation)
 
     def _drop_what_waits(self, instance: Instance) -> None:
-        """Drop timers and answers of the execution. Activities run on, and nobody listens."""
+        """Drop timers and answers of the execution, and what a terminated one had in the queue.
+
+        Of an execution that ends by itself all activities are made, as on Azure.
+        """
         of_execution = "WHERE instance = ? AND execution = ?"
         self._tables.run(f"DELETE FROM timers {of_execution}", instance.id, instance.execution)  # noqa: S608 - constant
         self._tables.run(f"DELETE FROM inbox {of_execution}", instance.id, instance.execution)  # noqa: S608 - constant
         if instance.has_ended:
             self._tables.run("DELETE FROM inbox WHERE instance = ?", instance.id)
+        if instance.status == "Terminated":
+            self._tables.run("DELETE FROM activities WHERE instance = ?", instance.id)
 
     def _continued(self, step: Step, raw_input: str, now: datetime) -> Instance:
         self._tables.run("DELETE FROM history WHERE instance = ?", step.instance.id)
@@ -158,23 +172,37 @@ class Store:
 
     # Activities
 
-    def due_activities(self, busy: Collection[int], limit: int) -> list[Activity]:
-        """Return calls that are not `busy`, the oldest first."""
+    def due_activities(self, busy: Collection[tuple[str, int]], limit: int) -> list[Activity]:
+        """Return calls whose keys are not `busy`, the oldest first."""
         query = "SELECT instance, execution, task, name, input, row FROM activities ORDER BY row"
         rows = self._connection.execute(query)
         due: list[Activity] = []
         for row in rows:
             if len(due) >= limit:
                 break
-            if row[-1] not in busy:
-                due.append(Activity(*row))
+            call = Activity(*row)
+            if call.key not in busy:
+                due.append(call)
         rows.close()
         return due
 
+    def is_due(self, activity: Activity) -> bool:
+        """Tell whether the call is still to be made."""
+        return self._tables.has_activity(activity)
+
+    def has_listener(self, activity: Activity) -> bool:
+        """Tell whether the execution that asked for the call still runs."""
+        return self._tables.listens(activity.instance, activity.execution)
+
+    def drop_activity(self, activity: Activity) -> None:
+        """Take the call off, and tell nobody."""
+        with self._transaction():
+            self._tables.drop_activity(activity)
+
     def finish_activity(self, activity: Activity, outcome: Event) -> None:
         """Take the call off, and tell its orchestrator the outcome if it still listens."""
-        with transaction(self._connection):
-            self._tables.delete("activities", [activity.row])
+        with self._transaction():
+            self._tables.drop_activity(activity)
             self._tables.post(activity.instance, activity.execution, outcome)
 
     # Timers
@@ -185,7 +213,7 @@ class Store:
         due = self._tables.all(query, timestamp(now))
         if not due:
             return
-        with transaction(self._connection):
+        with self._transaction():
             self._tables.delete("timers", [row for row, *_ in due])
             for _, instance, execution, task, fire_at in due:
                 fired = event(EventType.TIMER_FIRED, now, TimerId=task, FireAt=fire_at)
@@ -200,7 +228,7 @@ class Store:
 
     def signal(self, operation: Operation) -> None:
         """Put a request from outside into the entity's queue."""
-        with transaction(self._connection):
+        with self._transaction():
             self._tables.send(operation)
 
     def due_entities(self, busy: Collection[str]) -> list[str]:
@@ -228,7 +256,7 @@ class Store:
         answers: Sequence[tuple[Operation, Event]],
     ) -> None:
         """Keep the state and take the requests off; their answers go out with the same commit."""
-        with transaction(self._connection):
+        with self._transaction():
             self._tables.delete("operations", [operation.row for operation, _ in answers])
             if state is None:
                 self._tables.run("DELETE FROM entities WHERE id = ?", entity)

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from devstack.functions_host.durable.events import Event, timestamp
-from devstack.functions_host.durable.instances import Instance, Operation, Progress
+from devstack.functions_host.durable.instances import Activity, Instance, Operation, Progress
 
 _COLUMNS = "id, execution, name, input, status, created, updated, output, custom_status, progress"
+#: The row alone would do for a search, but the number of a dropped one is given again.
+_ONE_CALL = "WHERE row = ? AND execution = ? AND task = ?"
 
 
 class Tables:
@@ -50,18 +52,30 @@ class Tables:
         self.run(f"INSERT OR REPLACE INTO instances ({_COLUMNS}) VALUES ({marks})", *values)  # noqa: S608 - our own column names
 
     def forget(self, instance_id: str) -> None:
-        """Delete everything of an instance but the calls that run."""
+        """Delete everything of an instance. Calls that run go on, and nobody hears of them."""
         self.run("DELETE FROM instances WHERE id = ?", instance_id)
-        for table in ("history", "inbox", "timers"):
+        for table in ("history", "inbox", "timers", "activities"):
             self.run(f"DELETE FROM {table} WHERE instance = ?", instance_id)  # noqa: S608 - our own table names
 
     def post(self, instance_id: str, execution: str | None, event: Event) -> None:
         """Put `event` into the inbox, unless nobody is there any more who waits for it."""
+        if self.listens(instance_id, execution):
+            self.insert_event(instance_id, execution, event)
+
+    def listens(self, instance_id: str, execution: str | None) -> bool:
+        """Tell whether the execution runs; without one, whether any does."""
         instance = self.instance(instance_id)
         if instance is None or instance.has_ended:
-            return
-        if execution is None or execution == instance.execution:
-            self.insert_event(instance_id, execution, event)
+            return False
+        return execution is None or execution == instance.execution
+
+    def has_activity(self, activity: Activity) -> bool:
+        """Tell whether the call was not dropped."""
+        return bool(self.all(f"SELECT 1 FROM activities {_ONE_CALL}", activity.row, *activity.key))  # noqa: S608 - constant
+
+    def drop_activity(self, activity: Activity) -> None:
+        """Delete the call, where that was not done yet."""
+        self.run(f"DELETE FROM activities {_ONE_CALL}", activity.row, *activity.key)  # noqa: S608 - constant
 
     def insert_event(self, instance_id: str, execution: str | None, event: Event) -> None:
         """Put `event` into the inbox; without an execution it is for whichever runs."""

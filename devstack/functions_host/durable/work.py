@@ -1,13 +1,14 @@
-"""One piece of durable work from beginning to commit: a step, a call, a batch of operations.
+"""One piece of durable work until its commit: a step, a call, a batch of operations.
 
-Each method returns False where the worker was lost before it answered: nothing is committed
-then, and the same piece is to be done again.
+Each method returns the commit, to be tried until it succeeds, so that a full disk makes nothing
+run twice; None where the worker was lost before it answered, and the piece is to be done again.
 """
 
 import json
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from devstack.functions_host.durable import steps
 from devstack.functions_host.durable.answers import (
@@ -34,6 +35,8 @@ _LOG = logging.getLogger("functions_host.durable")
 #: How many requests an entity function gets at once.
 _LARGEST_BATCH = 100
 
+Commit = Callable[[], None]
+
 
 class Work:
     """Does what is due, one piece at a time; whoever calls it sees to what may run at once."""
@@ -46,22 +49,25 @@ class Work:
         self._runner = runner
         self._now = now
 
-    async def step(self, instance_id: str) -> bool:
+    async def step(self, instance_id: str) -> Commit | None:
         """Take one step of an orchestration."""
         instance = self._store.instance(instance_id)
         inbox = self._store.inbox(instance_id)
         if instance is None or not inbox:
-            return True
+            return _nothing
         taken = steps.take(inbox, instance.progress)
         started = event(EventType.ORCHESTRATOR_STARTED, self._now())
         begun = [started, *(waiting for _, waiting in taken)]
         step = await self._decided(instance, begun)
         if step is None:
-            return False
-        self._store.commit_step(step, [row for row, _ in taken], self._now())
-        if step.instance.has_ended:
-            _LOG.info("%s %s: %s", instance.name, instance.id, step.instance.status)
-        return True
+            return None
+        return partial(self._commit_step, step, [row for row, _ in taken])
+
+    def _commit_step(self, step: steps.Step, taken: Sequence[int]) -> None:
+        self._store.commit_step(step, taken, self._now())
+        instance = step.instance
+        if instance.has_ended:
+            _LOG.info("%s %s: %s", instance.name, instance.id, instance.status)
 
     async def _decided(self, instance: Instance, begun: list[Event]) -> steps.Step | None:
         if begun[-1]["EventType"] == EventType.EXECUTION_TERMINATED:
@@ -80,8 +86,10 @@ class Work:
             return None
         return steps.decide(instance, begun, answer, self._catalog, self._now())
 
-    async def call(self, activity: Activity) -> bool:
-        """Make one call of an activity."""
+    async def call(self, activity: Activity) -> Commit | None:
+        """Make one call of an activity, unless it was dropped while the worker restarted."""
+        if not self._store.is_due(activity):
+            return _nothing
         function = self._catalog.activity(activity.name)
         if function is None:
             why = Raised("FunctionNotFound", "the app", "", "the app has no such activity any more")
@@ -94,9 +102,14 @@ class Work:
             case Raised() | Lost(timed_out=True):
                 ended = self._failed(activity, outcome)
             case Lost():
-                return False
-        self._store.finish_activity(activity, ended)
-        return True
+                return self._lost(activity)
+        return partial(self._store.finish_activity, activity, ended)
+
+    def _lost(self, activity: Activity) -> Commit | None:
+        """Have the call made again only while somebody waits for its outcome."""
+        if self._store.has_listener(activity):
+            return None
+        return partial(self._store.drop_activity, activity)
 
     def _failed(self, activity: Activity, outcome: Raised | Lost) -> Event:
         return task_failed(
@@ -106,7 +119,7 @@ class Work:
             details=outcome.place if isinstance(outcome, Raised) else "",
         )
 
-    async def operate(self, entity: str) -> bool:
+    async def operate(self, entity: str) -> Commit | None:
         """Let an entity take what waits for it, in the order of arrival."""
         batch = self._store.operations(entity, _LARGEST_BATCH)
         state = self._store.entity_state(entity)
@@ -121,13 +134,16 @@ class Work:
                 case Raised() | Lost(timed_out=True):
                     answers = [_refusal(_text(outcome))] * len(batch)
                 case Lost():
-                    return False
-        paired = zip(batch, answers, strict=True)
-        self._store.finish_batch(entity, state, [(o, self._raised(o, a)) for o, a in paired])
-        return True
+                    return None
+        paired = [(o, self._raised(o, a)) for o, a in zip(batch, answers, strict=True)]
+        return partial(self._store.finish_batch, entity, state, paired)
 
     def _raised(self, operation: Operation, answer: str) -> Event:
         return event(EventType.EVENT_RAISED, self._now(), Name=operation.id, Input=answer)
+
+
+def _nothing() -> None:
+    """Commit nothing: there was nothing to do."""
 
 
 def _answer(outcome: Outcome) -> Answer | None:

@@ -16,18 +16,13 @@ from devstack.functions_host.durable.instances import Instance
 from devstack.functions_host.durable.scheduler import Limits, Scheduler
 from devstack.functions_host.durable.store import Store
 from devstack.functions_host.durable.work import Work
+from tests.unit.functions_host.durable.gated_app import until
 from tests.unit.functions_host.durable.library import Context, InProcess
 
 # The library says so itself whenever no type was named.
 pytestmark = pytest.mark.filterwarnings("ignore:.*expected_type.*:DeprecationWarning")
 
 Steps = Generator[Any, Any, Any]
-
-
-async def until(probe: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not probe():  # noqa: ASYNC110 - the file and the library tell nobody
-            await asyncio.sleep(0.005)
 
 
 class Bench:

@@ -110,7 +110,7 @@ def test_a_step_that_breaks_off_leaves_everything_as_it_was(store: Store) -> Non
 def test_an_outcome_takes_the_call_off_and_makes_the_instance_due(store: Store) -> None:
     step(store, Answer((CALL,)))
     [call] = store.due_activities((), 9)
-    assert store.due_activities({call.row}, 9) == []
+    assert store.due_activities({call.key}, 9) == []
     store.finish_activity(call, task_completed(NOW, call.task, '"done"'))
     assert store.due_activities((), 9) == []
     assert store.due_instances(()) == ["i"]
