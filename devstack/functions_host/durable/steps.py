@@ -30,6 +30,8 @@ from devstack.functions_host.durable.texts import cut
 from devstack.functions_host.frames import encodable
 
 _BEGIN = EventType.EXECUTION_STARTED
+#: A step is one commit, and the host does nothing else meanwhile.
+_MOST_ACTIONS = 10_000
 
 
 class Known(Protocol):
@@ -197,6 +199,12 @@ class _Maker:
             msg = (
                 f"the replay is not deterministic: it asks for {asked} where the first run asked "
                 "for something else; an orchestrator must decide by its input and its tasks alone."
+            )
+            raise StepError(msg)
+        if (count := len(actions) - len(self._labels)) > _MOST_ACTIONS:
+            msg = (
+                f"it asks for {count:,} things at once; the local host takes at most "
+                f"{_MOST_ACTIONS:,} in one step: wait for some before you ask for more."
             )
             raise StepError(msg)
         for action in actions[len(self._labels) :]:

@@ -219,6 +219,7 @@ def test_an_instance_whose_function_is_gone_fails_in_words(tmp_path: Path) -> No
         ('{"actions": [[{"actionType": 5, "fireAt": "soon"}]]}', "cannot be read (ValueError"),
         ('{"actions": [[{"actionType": 0}]]}', "cannot be read (KeyError"),
         ('{"actions": [[{"actionType": 99}]]}', "type 99 (action type 99)"),
+        (json.dumps({"actions": [[{"actionType": 6}] * 10_001]}), "10,001 things at once"),
     ],
 )
 def test_an_orchestrator_that_answers_what_cannot_be_done_fails_in_words(
