@@ -29,9 +29,9 @@ def status_of(instance: Instance, *, show_input: bool) -> dict[str, Any]:
         "name": instance.name,
         "instanceId": instance.id,
         "runtimeStatus": instance.status,
-        "input": _value(instance.raw_input) if show_input else None,
-        "customStatus": _value(instance.custom_status),
-        "output": _value(instance.output),
+        "input": value_of(instance.raw_input) if show_input else None,
+        "customStatus": value_of(instance.custom_status),
+        "output": value_of(instance.output),
         "createdTime": _second(instance.created),
         "lastUpdatedTime": _second(instance.updated),
     }
@@ -64,12 +64,13 @@ def _shown(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
         if name is not None:
             facts["Name" if kind == EventType.EVENT_RAISED else "FunctionName"] = name
         if isinstance(facts.get("Result"), str):
-            facts["Result"] = _value(facts["Result"])
+            facts["Result"] = value_of(facts["Result"])
         yield facts
 
 
-def _value(text: str | None) -> Any:  # noqa: ANN401 - any JSON
-    return None if text is None else json.loads(text)
+def value_of(text: str | None) -> Any:  # noqa: ANN401 - any JSON
+    """Return what the app's JSON says. A NaN or infinity becomes text: no JSON can hold it."""
+    return None if text is None else json.loads(text, parse_constant=str)
 
 
 def _second(moment: datetime) -> str:

@@ -3,11 +3,14 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
 import pytest
 
 from tests.integration.disasters import wait_for
 from tests.integration.functions_host.durable_host import APP, WEBHOOKS, DurableHost
+
+_JSON = "application/json"
 
 
 @pytest.fixture(scope="module")
@@ -169,6 +172,28 @@ def test_signals_arrive_in_order_and_the_state_can_be_read(host: DurableHost) ->
     assert missing["_entity_exists"] is False
 
 
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [(b"7", "text/plain"), (b"7", "application/x-www-form-urlencoded"), (b'"7"', _JSON)],
+)
+def test_a_signal_by_the_webhook_has_its_body_as_input(
+    host: DurableHost, body: bytes, content_type: str
+) -> None:
+    path = f"/entities/Register/by-{len(body)}-{content_type.replace('/', '-')}"
+    answer = host.webhook(f"{path}?op=add", "POST", body, Content_Type=content_type)
+    assert answer.status == 202
+    wait_for(lambda: host.webhook(path).text == "7")
+
+
+@pytest.mark.parametrize("body", [b"7", b'{"a": 1}', b'"no JSON"'])
+def test_a_signal_that_the_library_could_not_read_is_refused_with_the_remedy(
+    host: DurableHost, body: bytes
+) -> None:
+    answer = host.webhook("/entities/Register/x?op=add", "POST", body, Content_Type=_JSON)
+    assert answer.status == 400
+    assert "without the content type application/json" in json.loads(answer.text)["Message"]
+
+
 def test_an_entitys_failure_is_raised_in_its_caller(host: DurableHost) -> None:
     status, output = host.outcome("asks_entity", "subtract")
     assert status == "Failed"
@@ -240,7 +265,13 @@ def test_what_the_api_does_not_have_is_501_with_a_sentence(host: DurableHost, ve
     [
         ("/orchestrators/nobody", b"", "'nobody' doesn't exist"),
         ("/orchestrators/greets", b"{", "Invalid JSON"),
+        ("/orchestrators/greets", b'{"a": NaN}', "NaN is no number"),
+        ("/orchestrators/greets", b"[-Infinity]", "-Infinity is no number"),
+        ("/orchestrators/greets", b"[1e999]", "1e999 is no number"),
+        ("/orchestrators/greets", b'"\xff"', "no UTF-8"),
         ("/orchestrators/greets/@x", b"", "must not start with @"),
+        ("/orchestrators/greets/%2E", b"", "'.' cannot be an instance id"),
+        ("/orchestrators/greets/%2E%2E", b"", "'..' cannot be an instance id"),
         (f"/orchestrators/greets/{'x' * 101}", b"", "at most 100"),
         ("/entities/nobody/x?op=add", b"", "no entity function"),
     ],
@@ -251,6 +282,58 @@ def test_a_request_that_cannot_be_is_refused_in_words(
     answer = host.webhook(path, "POST", body)
     assert answer.status == 400
     assert says in json.loads(answer.text)["ExceptionMessage"]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("createdTimeFrom=", "createdTimeFrom: '' is no time"),
+        ("createdTimeFrom=yesterday", "'yesterday' is no time"),
+        ("createdTimeFrom=2000-01-01&createdTimeTo=", "createdTimeTo: '' is no time"),
+        ("createdTimeFrom=2000-01-01&runtimeStatus=", "'' is no status"),
+        ("createdTimeFrom=2000-01-01&runtimeStatus=Failed,nonsense", "'nonsense' is no status"),
+    ],
+)
+def test_a_filter_that_says_nothing_is_refused_and_purges_nothing(
+    host: DurableHost, query: str, says: str
+) -> None:
+    ended = host.begin("greets", "x")
+    host.result(ended)
+    for method in ("GET", "DELETE"):
+        answer = host.webhook(f"/instances?{query}", method)
+        assert answer.status == 400
+        assert says in json.loads(answer.text)["Message"]
+    assert host.webhook(f"/instances/{ended}").status == 200
+
+
+def test_a_list_takes_a_status_in_upper_or_lower_case(host: DurableHost) -> None:
+    instance = host.begin("fails", 1, "fails-for-the-list")
+    host.result(instance)
+    for status, expected in (
+        ("failed", [instance]),
+        ("Pending, FAILED", [instance]),
+        ("RUNNING", []),
+    ):
+        query = f"runtimeStatus={quote(status)}&instanceIdPrefix={instance}"
+        found = json.loads(host.webhook(f"/instances?{query}").text)
+        assert [facts["instanceId"] for facts in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/instances", "DELETE,GET"),
+        ("POST", "/instances/x", "DELETE,GET"),
+        ("GET", "/instances/x/terminate", "POST"),
+        ("GET", "/orchestrators/greets", "POST"),
+        ("DELETE", "/entities/Register/x", "GET,POST"),
+    ],
+)
+def test_a_wrong_method_is_405_with_the_right_ones(
+    host: DurableHost, method: str, path: str, allowed: str
+) -> None:
+    answer = host.webhook(path, method)
+    assert (answer.status, answer.headers["Allow"]) == (405, allowed)
 
 
 def test_the_webhooks_open_to_the_system_key_and_the_master_key_only(host: DurableHost) -> None:

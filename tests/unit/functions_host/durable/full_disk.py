@@ -2,7 +2,7 @@
 
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -18,4 +18,5 @@ def full_disk(file: Path, pid: int = 0) -> Iterator[None]:
     try:
         yield
     finally:
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+        with suppress(ProcessLookupError):  # a test may have ended it
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
