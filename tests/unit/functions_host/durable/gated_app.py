@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +57,13 @@ class App:
     def begin(self, instance: str, *calls: str, awaited: int | None = None) -> None:
         self._create(instance, [_call(name) for name in calls], awaited)
 
-    def begin_timer(self, instance: str, seconds: float) -> None:
-        fire_at = datetime.now(UTC) + timedelta(seconds=seconds)
-        self._create(instance, [{"actionType": 5, "fireAt": fire_at.isoformat()}], None)
+    async def begin_timer(self, instance: str) -> None:
+        """Take the step that sets a timer, which is due at once, before the scheduler starts."""
+        fire_at = datetime.now(UTC).isoformat()
+        self._create(instance, [{"actionType": 5, "fireAt": fire_at}], None)
+        commit = await self.work.step(instance)
+        assert commit
+        commit()
 
     def _create(self, instance: str, actions: Sequence[object], awaited: int | None) -> None:
         given = {"actions": actions, "awaited": len(actions) if awaited is None else awaited}
@@ -94,10 +98,11 @@ def _decision(context: dict[str, Any]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def running(file: Path) -> AsyncIterator[App]:
+async def running(file: Path, *, started: bool = True) -> AsyncIterator[App]:
     """Run an app, and see that its end is an orderly one."""
     app = App(file)
-    app.scheduler.start()
+    if started:
+        app.scheduler.start()
     try:
         yield app
     finally:

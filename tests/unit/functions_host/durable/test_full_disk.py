@@ -25,25 +25,41 @@ def test_a_timer_that_is_due_on_a_full_disk_fires_when_there_is_room(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        async with running(file) as app:
-            app.begin_timer("one", 0.1)
-            await until(app.store.next_timer)
+        async with running(file, started=False) as app:
+            await app.begin_timer("one")
             with full_disk(file):
+                app.scheduler.start()
                 await until(lambda: "make room" in caplog.text)
+                assert app.status("one") == "Running"
             await app.ended("one")
 
     asyncio.run(scenario())
     assert [r.levelname for r in caplog.records if r.levelno > logging.INFO] == ["ERROR", "WARNING"]
 
 
-def test_a_stop_while_the_disk_is_full_is_an_orderly_one(
+def test_a_stop_while_a_timer_finds_no_room_is_an_orderly_one(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with running(file, started=False) as app:
+            await app.begin_timer("one")
+            with full_disk(file):
+                app.scheduler.start()
+                await until(lambda: "make room" in caplog.text)
+                app.scheduler.stop()
+                await app.scheduler.close()
+            assert app.store.next_timer() is not None
+
+    asyncio.run(scenario())
+
+
+def test_a_stop_while_a_result_finds_no_room_leaves_its_activity_for_the_next_start(
     file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
         async with running(file) as app:
             app.begin("one", "a")
-            app.begin_timer("two", 0.1)
-            await until(lambda: app.begun and app.store.next_timer())
+            await until(lambda: app.begun)
             with full_disk(file):
                 app.gate("a").set()
                 await until(lambda: "make room" in caplog.text)
