@@ -6,25 +6,19 @@ One receiver, 200 messages a call, the same upsert, completed one by one.
 import os
 import sys
 
-from composition import Composition
-from models.queue_message import QueueMessage
-from models.queues import PROCESSING_QUEUES
+from bench.upserts import QUEUE, upsert
 from services.azure_access import service_bus_client
 
 
 def main() -> None:
     """Empty the queue of normal priority; the argument is how many messages it holds."""
     left = int(sys.argv[1])
-    composition = Composition(os.environ)
-    configuration = composition.configuration()
-    job = configuration.jobs["customers-to-erp"]
-    mapping = configuration.mapping_of(job)
-    target = composition.connector(configuration.connections[job.target])
+    apply = upsert()
     client = service_bus_client(os.environ)
-    with client, client.get_queue_receiver(PROCESSING_QUEUES[job.priority]) as receiver:
+    with client, client.get_queue_receiver(QUEUE) as receiver:
         while left:
             for message in receiver.receive_messages(200, max_wait_time=5):
-                target.upsert(QueueMessage.from_body(b"".join(message.body)), mapping, job)
+                apply(b"".join(message.body))
                 receiver.complete_message(message)
                 left -= 1
 
