@@ -5,6 +5,7 @@ that must outlive the process goes to a `Journal`. Locks are not journaled: a re
 """
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
 from devstack.service_bus.messages import (
@@ -35,7 +36,8 @@ class Queue(Shelf):
         self._next_sequence = next_sequence
         self._scheduled: list[tuple[int, int]] = []
         self._expiring: list[tuple[int, int]] = []
-        self._history: dict[str, int] = {}
+        # Ordered for the sake of its front, as the locks are.
+        self._history: OrderedDict[str, int] = OrderedDict()
 
     def send(
         self,
