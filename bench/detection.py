@@ -7,15 +7,21 @@ The peer sends the same bodies, ids and properties, built before the clock start
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
+from azure.servicebus import ServiceBusClient
 
 from bench.rows import Row, compared
 from devstack.azurite import Azurite
 from devstack.postgres import Postgres
 from devstack.processes import ROOT
 from devstack.stack import QUEUES, emulator, run_folder
+from models.job import Priority
+from models.queues import PROCESSING_QUEUES
+from services.broker_limits import MESSAGES_PER_BATCH
 
 ROWS = 100_000
 _ROUNDS = 7
@@ -58,27 +64,60 @@ class Scene:
             connection.execute("ANALYZE source")
 
     def run(self, name: str, side: str, database: str) -> dict[str, float]:
-        """Run one side against a fresh emulator and return `seconds`, `rows` and `peak_kb`."""
+        """Run one side against a fresh emulator and return `seconds`, `rows` and `peak_kb`.
+
+        And `arrivals`: how many messages a second reached the queue, from its first batch on.
+        """
         folder = self._folder / name
         folder.mkdir()
         bus = emulator(folder, QUEUES)
-        facts = bus.start()
+        connection_string = str(bus.start()["connection_string"])
         try:
             answer = subprocess.run(  # noqa: S603 - our own module
                 [sys.executable, "-m", "bench.detection_side", side, name],
                 cwd=ROOT,
                 env={
-                    "SYNC_SERVICE_BUS": str(facts["connection_string"]),
+                    "SYNC_SERVICE_BUS": connection_string,
                     "SYNC_STORAGE": self.azurite.connection_string(),
                     "SOURCE_URL": self.postgres.sqlalchemy_url(database),
                 },
                 check=True,
                 stdout=subprocess.PIPE,
             )
+            measured: dict[str, float] = json.loads(answer.stdout)
+            arrivals = _arrivals(connection_string, int(measured["rows"]))
         finally:
             bus.stop()
-        measured: dict[str, float] = json.loads(answer.stdout)
-        return measured
+        return {**measured, "arrivals": arrivals}
+
+
+def _arrivals(connection_string: str, rows: int) -> float:
+    """Return messages a second, as the emulator noted when each of them arrived."""
+    with (
+        ServiceBusClient.from_connection_string(connection_string) as client,
+        client.get_queue_receiver(PROCESSING_QUEUES[Priority.NORMAL]) as receiver,
+    ):
+        [first] = receiver.peek_messages(1, sequence_number=1)
+        [last] = receiver.peek_messages(1, sequence_number=rows)
+    if first.enqueued_time_utc is None or last.enqueued_time_utc is None:
+        msg = "the emulator did not say when a message arrived"
+        raise ValueError(msg)
+    seconds = (last.enqueued_time_utc - first.enqueued_time_utc).total_seconds()
+    return (rows - MESSAGES_PER_BATCH) / seconds
+
+
+@contextmanager
+def running_scene() -> Iterator[Scene]:
+    """Start a database server and a storage account."""
+    with run_folder("bench") as folder:
+        scene = Scene(folder)
+        scene.postgres.start()
+        scene.azurite.start()
+        try:
+            yield scene
+        finally:
+            scene.azurite.stop()
+            scene.postgres.stop()
 
 
 def measure() -> list[Row]:
@@ -86,19 +125,12 @@ def measure() -> list[Row]:
 
     What was sent at the last cursor value is kept, so where all rows have one, all of them are.
     """
-    with run_folder("bench") as folder:
-        scene = Scene(folder)
-        scene.postgres.start()
-        scene.azurite.start()
-        try:
-            return [
-                _speed(scene),
-                _memory(scene, "detection, peak MB", "1 millisecond"),
-                _memory(scene, "peak MB, one cursor value", "0"),
-            ]
-        finally:
-            scene.azurite.stop()
-            scene.postgres.stop()
+    with running_scene() as scene:
+        return [
+            _speed(scene),
+            _memory(scene, "detection, peak MB", "1 millisecond"),
+            _memory(scene, "peak MB, one cursor value", "0"),
+        ]
 
 
 def _speed(scene: Scene) -> Row:

@@ -8,8 +8,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
@@ -24,7 +26,6 @@ from services.broker_limits import MESSAGES_PER_BATCH
 from services.outgoing import OutgoingMessage
 
 MESSAGES = 20_000
-_MEMORY_MESSAGES = (10_000, 100_000)
 _ROUNDS = 5
 _BAR = 0.8
 _FROM, _TO = "sbqtransitivelow", "sbqlow"
@@ -33,8 +34,36 @@ _RULES = "rules: [{pattern: not there, action: Resubmit}]"
 Environ = Mapping[str, str]
 
 
+class Moved(NamedTuple):
+    """What a run of the mover took."""
+
+    seconds: float
+    peak_kb: int
+
+
 def measure() -> list[Row]:
-    """Return messages a second of both sides, and megabytes of memory at two sizes."""
+    """Return messages a second of both sides."""
+    with _scene() as (client, environ, rules):
+        ours, other = [], []
+        for number in range(1, _ROUNDS + 1):
+            ours.append(_rate(client, lambda: _by_the_mover(environ, rules)))
+            other.append(_rate(client, lambda: _by_a_bare_loop(environ)))
+            print(f"requeueing {number}/{_ROUNDS}: mover {ours[-1]:.0f}/s, loop {other[-1]:.0f}/s")
+    return [compared(f"requeueing {MESSAGES} messages / bare SDK loop", ours, other, _BAR)]
+
+
+def move(count: int) -> Moved:
+    """Have the mover move `count` messages on an emulator of their own."""
+    with _scene() as (client, environ, rules):
+        _fill(client, count)
+        start = time.monotonic()
+        peak_kb = _by_the_mover(environ, rules)
+        return Moved(time.monotonic() - start, peak_kb)
+
+
+@contextmanager
+def _scene() -> Iterator[tuple[ServiceBusClient, Environ, Path]]:
+    """Start an emulator, and return a client, what the commands need to know, and the rules."""
     with run_folder("bench") as folder, tempfile.TemporaryDirectory() as files:
         server = emulator(folder, QUEUES)
         server.start()
@@ -43,34 +72,9 @@ def measure() -> list[Row]:
         environ = {**os.environ, "SYNC_SERVICE_BUS": str(server.facts()["connection_string"])}
         try:
             with service_bus_client(environ) as client:
-                return [_speed(client, environ, rules), _memory(client, environ, rules)]
+                yield client, environ, rules
         finally:
             server.stop()
-
-
-def _speed(client: ServiceBusClient, environ: Environ, rules: Path) -> Row:
-    ours, other = [], []
-    for number in range(1, _ROUNDS + 1):
-        ours.append(_rate(client, lambda: _by_the_mover(environ, rules)))
-        other.append(_rate(client, lambda: _by_a_bare_loop(environ)))
-        print(f"requeueing {number}/{_ROUNDS}: mover {ours[-1]:.0f}/s, loop {other[-1]:.0f}/s")
-    return compared(f"requeueing {MESSAGES} messages / bare SDK loop", ours, other, _BAR)
-
-
-def _memory(client: ServiceBusClient, environ: Environ, rules: Path) -> Row:
-    peaks = []
-    for count in _MEMORY_MESSAGES:
-        _fill(client, count)
-        peaks.append(_by_the_mover(environ, rules) / 1024)
-    small, large = peaks
-    print(f"requeueing: peak memory {small:.0f} MB for 10,000 messages, {large:.0f} MB for 100,000")
-    return {
-        "name": "requeueing, peak MB for 100,000 messages / for 10,000",
-        "ours": large,
-        "other": small,
-        "ratio": large / small,
-        "bar": None,
-    }
 
 
 def _rate(client: ServiceBusClient, side: Callable[[], object]) -> float:
