@@ -9,7 +9,9 @@ from bench import (
     detection,
     emulator_throughput,
     fairness,
+    growth,
     mapping_speed,
+    peers,
     processing,
     requeueing,
 )
@@ -17,9 +19,11 @@ from bench.rows import Row
 
 _BENCHMARKS: dict[str, Callable[[], list[Row]]] = {
     "processing": processing.measure,
+    "peers": peers.measure,
     "fairness": fairness.measure,
     "detection": detection.measure,
     "requeueing": requeueing.measure,
+    "growth": growth.measure,
     "mapping": mapping_speed.measure,
     "emulator": emulator_throughput.measure,
 }
