@@ -18,7 +18,7 @@ from bench.rows import Row, compared
 
 _SIZES = (1_000, 10_000, 100_000)
 _MOVER_SIZES = (10_000, 100_000)
-_ROUNDS = {"detection": 3, "processing": 1, "the mover": 1}
+_ROUNDS = {"detection": 2, "processing": 1, "the mover": 1}
 #: Linear within 20 %. For the largest step only: 1,000 changes are done too soon to be judged by.
 _BAR = 0.8
 
