@@ -1,7 +1,9 @@
 """Keeps the locks of messages while they are processed, whatever their handlers do."""
 
 import logging
+import math
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -50,7 +52,10 @@ class Lock:
 
 
 class LockRenewalService:
-    """Renews from a thread of its own, so that no handler can keep it from doing so (SB1)."""
+    """Renews from a thread of its own, so that no handler can keep it from doing so (SB1).
+
+    `clock` counts seconds and never jumps: a wall clock that is set back would delay renewals.
+    """
 
     def __init__(
         self,
@@ -59,12 +64,14 @@ class LockRenewalService:
         *,
         metrics: MetricsService,
         now: Callable[[], datetime],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._renew = renew
         self._durations = lock_durations
         self._metrics = metrics
         self._now = now
-        self._kept: dict[Lock, datetime] = {}
+        self._clock = clock
+        self._kept: dict[Lock, float] = {}
         self._changing = threading.Lock()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -81,7 +88,7 @@ class LockRenewalService:
         if not self._is_fresh(delivery):
             self._renew_first(lock)
         with self._changing:
-            self._kept[lock] = self._now()
+            self._kept[lock] = self._clock()
             if self._thread is None:
                 self._thread = self._start()
         try:
@@ -92,7 +99,7 @@ class LockRenewalService:
 
     def renew_due(self) -> None:
         """Renew every lock whose turn it is."""
-        now = self._now()
+        now = self._clock()
         with self._changing:
             due = [lock for lock, since in self._kept.items() if now - since >= self._wait(lock)]
         for lock in due:
@@ -124,9 +131,9 @@ class LockRenewalService:
     def _interval(self, queue: str) -> timedelta:
         return min(INTERVAL, self._durations[queue] / 3)
 
-    def _wait(self, lock: Lock) -> timedelta:
-        """Return after what time a lock's turn has come: a tick early rather than late."""
-        return self._interval(lock.delivery.queue) - self._tick
+    def _wait(self, lock: Lock) -> float:
+        """Return after how many seconds a lock's turn has come: a tick early rather than late."""
+        return (self._interval(lock.delivery.queue) - self._tick).total_seconds()
 
     def _is_fresh(self, delivery: Delivery) -> bool:
         """Tell whether half of the lock must be left; a renewal for each would cost throughput."""
@@ -147,7 +154,7 @@ class LockRenewalService:
             raise UnavailableError(msg) from error
         self._metrics.lock_renewed(delivery.queue, Renewal.RENEWED)
 
-    def _renew_again(self, lock: Lock, now: datetime) -> None:
+    def _renew_again(self, lock: Lock, now: float) -> None:
         delivery = lock.delivery
         try:
             self._renew(delivery.queue, delivery.lock_token)
@@ -156,7 +163,7 @@ class LockRenewalService:
                 # A handler that is through has let go of its lock, and somebody has settled it.
                 if lock not in self._kept:
                     return
-                self._kept[lock] = datetime.max.replace(tzinfo=now.tzinfo)
+                self._kept[lock] = math.inf
             self._lose(lock)
         except Exception as error:  # noqa: BLE001 - the next tick tries again
             self._metrics.lock_renewed(delivery.queue, Renewal.FAILED)

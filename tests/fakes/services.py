@@ -19,15 +19,25 @@ from tests.builders import NOW
 
 
 class Clock:
-    """A clock that goes only when it is told to."""
+    """A clock that goes only when it is told to, and jumps when it is told to."""
 
     def __init__(self) -> None:
         self.now = NOW
+        self._elapsed = 0.0
 
     def __call__(self) -> datetime:
         return self.now
 
+    def monotonic(self) -> float:
+        """Return the seconds that have passed, whatever the clock says."""
+        return self._elapsed
+
     def advance(self, seconds: float) -> None:
+        self._elapsed += seconds
+        self.jump(seconds)
+
+    def jump(self, seconds: float) -> None:
+        """Set the clock, without any time going by."""
         self.now += timedelta(seconds=seconds)
 
 

@@ -47,8 +47,13 @@ def clock() -> Clock:
 
 
 def a_service(broker: Broker, clock: Clock, duration: timedelta = MINUTES) -> LockRenewalService:
-    durations = {"sbqnormal": duration}
-    return LockRenewalService(broker.renew, durations, metrics=broker.metrics.service, now=clock)
+    return LockRenewalService(
+        broker.renew,
+        {"sbqnormal": duration},
+        metrics=broker.metrics.service,
+        now=clock,
+        clock=clock.monotonic,
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,6 +117,15 @@ def test_a_lock_is_renewed_every_30_seconds_or_third_of_its_duration(
     clock.advance(1000)
     service.renew_due()
     assert len(broker.renewals) == len(renewed_at), "nobody keeps the lock any more"
+
+
+def test_a_clock_that_is_set_back_delays_no_renewal(broker: Broker, clock: Clock) -> None:
+    service = a_service(broker, clock)
+    with service.keep(a_delivery()):
+        clock.jump(-3600)
+        clock.advance(30)
+        service.renew_due()
+    assert broker.renewals == [TOKEN]
 
 
 def test_a_lock_that_is_lost_on_the_way_is_noticed_once(
