@@ -12,6 +12,7 @@ See docs/decisions/0007-deletions-are-remembered.md.
 """
 
 import hashlib
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -43,13 +44,24 @@ _JOBS_WITH_NOTES = "jobs"
 
 
 class DeletionService:
-    """Notes deletions by job and record. The table holds hashes and times, and nobody's data."""
+    """Notes deletions by job and record. The table holds hashes and times, and nobody's data.
 
-    def __init__(self, table: "TableClient", *, now: Callable[[], datetime]) -> None:
+    `clock` counts seconds and never jumps: a wall clock that is set back would let an instance rely
+    for too long on what it has read.
+    """
+
+    def __init__(
+        self,
+        table: "TableClient",
+        *,
+        now: Callable[[], datetime],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._table = table
         self._now = now
+        self._clock = clock
         #: By job: whether anything was ever noted, and as of when that is known.
-        self._known: dict[str, tuple[bool, datetime]] = {}
+        self._known: dict[str, tuple[bool, float]] = {}
 
     def prepare_storage(self) -> None:
         """Create what a new storage account lacks."""
@@ -62,10 +74,11 @@ class DeletionService:
         Return how long the target must still wait with it.
         """
         for _ in range(_ATTEMPTS):
-            noted = self._find(*_place(job, message))
+            noted = self._find(*place_of(job.name, message.source_key))
             if noted and not _is_after(job, message.change_tracker, noted["ChangeTracker"]):
                 noted_at: datetime = noted["NotedAt"]
-                return max(noted_at + _DELAY - self._now(), timedelta())
+                # No longer than at first: the clock may have been set back.
+                return min(max(noted_at + _DELAY - self._now(), timedelta()), _DELAY)
             if self._write(job, message, noted):
                 return _DELAY
         msg = f"table {DELETIONS!r}: others kept writing the row of this record; it is tried again"
@@ -75,7 +88,7 @@ class DeletionService:
         """Return the change tracker of a deletion newer than `message`, None without one."""
         if not self._has_notes(job):
             return None
-        noted = self._find(*_place(job, message))
+        noted = self._find(*place_of(job.name, message.source_key))
         if noted and _is_after(job, noted["ChangeTracker"], message.change_tracker):
             return str(noted["ChangeTracker"])
         return None
@@ -97,9 +110,9 @@ class DeletionService:
         return count
 
     def _has_notes(self, job: Job) -> bool:
-        now = self._now()
+        now = self._clock()
         has, read = self._known.get(job.name, (False, None))
-        if read is None or now - read >= _KNOWN_FOR:
+        if read is None or now - read >= _KNOWN_FOR.total_seconds():
             has = self._find(_JOBS_WITH_NOTES, _digest(job.name)) is not None
             # As of before the request: it must not seem newer than it is.
             self._known[job.name] = (has, now)
@@ -120,7 +133,7 @@ class DeletionService:
         """
         there_is_one = {"PartitionKey": _JOBS_WITH_NOTES, "RowKey": _digest(job.name)}
         self._table.upsert_entity(there_is_one, mode=UpdateMode.MERGE)
-        partition, key = _place(job, message)
+        partition, key = place_of(job.name, message.source_key)
         row = {
             "PartitionKey": partition,
             "RowKey": key,
@@ -142,8 +155,9 @@ class DeletionService:
         return True
 
 
-def _place(job: Job, message: QueueMessage) -> tuple[str, str]:
-    digest = _digest(f"{job.name}\n{message.source_key}")
+def place_of(job_name: str, source_key: str) -> tuple[str, str]:
+    """Return the partition and the row of the note about a record."""
+    digest = _digest(f"{job_name}\n{source_key}")
     return digest[:_PARTITION_DIGITS], digest
 
 

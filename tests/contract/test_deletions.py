@@ -99,7 +99,7 @@ class TestOnAzurite(DeletionContract):
 
 def test_a_job_without_deletions_is_asked_for_once_a_second_and_one_with_them_each_time() -> None:
     table, clock = MemoryTable(), Clock()
-    service = DeletionService(table, now=clock)  # type: ignore[arg-type] # as above
+    service = DeletionService(table, now=clock, clock=clock.monotonic)  # type: ignore[arg-type] # as above
     for _ in range(10):
         service.later_than(JOB, at(1))
     assert table.reads == 1
@@ -108,12 +108,24 @@ def test_a_job_without_deletions_is_asked_for_once_a_second_and_one_with_them_ea
     assert table.reads == 2
 
 
+def test_a_clock_that_is_set_back_neither_hides_a_deletion_nor_delays_it() -> None:
+    table, clock = MemoryTable(), Clock()
+    upserting = DeletionService(table, now=clock, clock=clock.monotonic)  # type: ignore[arg-type] # as above
+    deleting = DeletionService(table, now=clock, clock=clock.monotonic)  # type: ignore[arg-type] # as above
+    assert upserting.later_than(JOB, at(4)) is None
+    wait = deleting.note(JOB, at(5))
+    clock.jump(-3600)
+    assert deleting.note(JOB, at(5)) <= wait
+    clock.advance(1)
+    assert upserting.later_than(JOB, at(4)) is not None
+
+
 def test_no_instance_misses_a_deletion_between_what_it_knows_and_what_is_deleted() -> None:
     """One upserts, the other deletes; time by time, with what the first one has read before."""
     for noted_at in (0.0, 0.4, 0.8, 0.999, 1.0, 1.5):
         table, clock = MemoryTable(), Clock()
-        upserting = DeletionService(table, now=clock)  # type: ignore[arg-type] # as above
-        deleting = DeletionService(table, now=clock)  # type: ignore[arg-type] # as above
+        upserting = DeletionService(table, now=clock, clock=clock.monotonic)  # type: ignore[arg-type] # as above
+        deleting = DeletionService(table, now=clock, clock=clock.monotonic)  # type: ignore[arg-type] # as above
         began = clock.now
         assert upserting.later_than(JOB, at(4)) is None
         clock.advance(noted_at)
@@ -155,7 +167,7 @@ class BusyTable(MemoryTable):
 
 def test_what_is_noted_anew_meanwhile_is_not_forgotten() -> None:
     table, clock = BusyTable(), Clock()
-    service = DeletionService(table, now=clock)  # type: ignore[arg-type] # as above
+    service = DeletionService(table, now=clock, clock=clock.monotonic)  # type: ignore[arg-type] # as above
     service.note(JOB, at(1))
     table.meanwhile = lambda: service.note(JOB, at(3))
     service.forget_old(datetime.now(UTC) + timedelta(minutes=1))

@@ -70,7 +70,7 @@ class Target:
         self._service = ProcessQueueMessageService(
             FixedInitialization(CONFIGURATION),  # type: ignore[arg-type] # the fakes' few methods
             payloads=PayloadService(MemoryBlobs()),  # type: ignore[arg-type] # as above
-            deletions=DeletionService(MemoryTable(), now=self._clock),  # type: ignore[arg-type] # as above
+            deletions=DeletionService(MemoryTable(), now=self._clock, clock=self._clock.monotonic),  # type: ignore[arg-type] # as above
             post=RecordingPost(),
             metrics=MemoryMetrics().service,
             tracing=TracingService(None),

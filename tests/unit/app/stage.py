@@ -68,7 +68,7 @@ class Stage:
         self.processing = ProcessQueueMessageService(
             FixedInitialization(configuration or a_configuration()),  # type: ignore[arg-type] # as above
             payloads=self.payloads,
-            deletions=DeletionService(MemoryTable(), now=self.clock),  # type: ignore[arg-type] # as above
+            deletions=DeletionService(MemoryTable(), now=self.clock, clock=self.clock.monotonic),  # type: ignore[arg-type] # as above
             post=self.post,
             metrics=self.metrics,
             tracing=self.traces.service,
