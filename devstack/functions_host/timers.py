@@ -3,6 +3,8 @@
 import asyncio
 import json
 import logging
+import time
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -81,6 +83,23 @@ class StatusFile:
         return f"{self._path}: not a file of timer statuses; delete it, and timers start anew."
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How long a timer waits: until the clock says so, and never longer than it was to be at first.
+
+    A clock that is set forward brings the run closer; one that is set back does not keep it away.
+    """
+
+    due: datetime
+    since: datetime
+    since_monotonic: float
+
+    def left(self, now: datetime, monotonic: float) -> timedelta:
+        """Return what is left of the wait, nothing or less where it is over."""
+        elapsed = timedelta(seconds=monotonic - self.since_monotonic)
+        return min(self.due - now, self.due - self.since - elapsed)
+
+
 class TimerTrigger:
     """Runs one function on its schedule, never twice at once."""
 
@@ -143,7 +162,8 @@ class TimerTrigger:
 
     async def _wait_until(self, due: datetime) -> bool:
         """Sleep until `due`; False where the host stops before."""
-        while (left := due - datetime.now(UTC)) > timedelta(0):
+        wait = Wait(due, datetime.now(UTC), time.monotonic())
+        while (left := wait.left(datetime.now(UTC), time.monotonic())) > timedelta(0):
             seconds = min(left, _LONGEST_SLEEP).total_seconds()
             try:
                 async with asyncio.timeout(seconds):

@@ -1,12 +1,12 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from devstack.functions_host.errors import SettingsError
 from devstack.functions_host.schedule import TimerStatus
-from devstack.functions_host.timers import StatusFile
+from devstack.functions_host.timers import StatusFile, Wait
 
 NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 
@@ -37,3 +37,19 @@ def test_a_file_that_holds_no_statuses_is_refused(tmp_path: Path, text: str) -> 
 def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="not a file of timer statuses"):
         StatusFile(tmp_path).get("f")
+
+
+@pytest.mark.parametrize(
+    ("now", "elapsed", "left"),
+    [
+        (NOON + timedelta(seconds=3), 3.0, 7),
+        (NOON + timedelta(hours=1), 3.0, 10 - 3600),
+        (NOON - timedelta(hours=1), 3.0, 7),
+    ],
+    ids=["as it goes", "set forward", "set back"],
+)
+def test_a_clock_that_is_set_brings_a_run_closer_and_never_keeps_it_away(
+    now: datetime, elapsed: float, left: int
+) -> None:
+    wait = Wait(NOON + timedelta(seconds=10), NOON, 500.0)
+    assert wait.left(now, 500.0 + elapsed) == timedelta(seconds=left)
