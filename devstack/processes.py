@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).resolve().parent.parent
 
 _POLL_SECONDS = 0.02
@@ -73,6 +75,13 @@ class Server:
         self._tether.wait()
         self._tether = None
 
+    def kill(self) -> None:
+        """End the command at once, as a crash would, and wait."""
+        if self._tether is not None:
+            for child in psutil.Process(self._tether.pid).children():
+                child.kill()
+            self.wait_for_end()
+
     def wait_for_end(self, seconds: float = 30) -> int:
         """Wait for a server that ends without `stop`, and return its exit status."""
         if self._tether is None:
@@ -95,6 +104,11 @@ class Service:
     def is_running(self) -> bool:
         """Tell whether the server runs."""
         return self._server is not None and self._server.is_running()
+
+    def kill(self) -> None:
+        """End the server as a crash would; its data stays, as far as it was written."""
+        if self._server is not None:
+            self._server.kill()
 
     def stop(self) -> None:
         """Stop the server; its data stays."""

@@ -92,13 +92,14 @@ class Announced(Service):
         return self._folder.with_suffix(".ready")
 
 
-def emulator(folder: Path, queues: Path, *arguments: str) -> Announced:
+def emulator(folder: Path, queues: Path, *arguments: str, **environment: str) -> Announced:
     """Return the Service Bus emulator for the queues of a file, with a key of its own."""
     return Announced(
         "service_bus",
         folder,
         ["--config", str(queues), *arguments],
         SERVICE_BUS_EMULATOR_KEY=secrets.token_urlsafe(32),
+        **environment,
     )
 
 
@@ -107,7 +108,8 @@ class Stack:
     """The servers of one run, all below `folder`. Use as a context manager: leaving stops all.
 
     `settings` are app settings beyond the connections, which the stack fills in itself.
-    `broker_options` are arguments of the Service Bus emulator.
+    `broker_options` are arguments of the Service Bus emulator, `broker_environment` is added to
+    its environment.
     """
 
     folder: Path
@@ -115,11 +117,14 @@ class Stack:
     queues: Path = QUEUES
     settings: Mapping[str, str] = field(default_factory=dict)
     broker_options: Sequence[str] = ()
+    broker_environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.postgres = Postgres(self.folder)
         self.azurite = Azurite(self.folder)
-        self.service_bus = emulator(self.folder, self.queues, *self.broker_options)
+        self.service_bus = emulator(
+            self.folder, self.queues, *self.broker_options, **self.broker_environment
+        )
         self._host: Announced | None = None
 
     def __enter__(self) -> Self:

@@ -176,6 +176,16 @@ class Databases:
         """Compare both databases row by row, value by value."""
         return sum((self._compare(*pair) for pair in _PAIRS), start=Difference())
 
+    def disagreements(self) -> set[str]:
+        """Return the keys of all records that are not the same on both sides."""
+        found: set[str] = set()
+        for crm_query, erp_query in _PAIRS:
+            wanted = {row[0]: row for row in self._crm.execute(crm_query)}
+            held = {row[0]: row for row in self._erp.execute(erp_query)}
+            keys = wanted.keys() | held.keys()
+            found |= {key for key in keys if wanted.get(key) != held.get(key)}
+        return found
+
     def _compare(self, crm_query: str, erp_query: str) -> Difference:
         wanted = {row[0]: row for row in self._crm.execute(crm_query)}
         found = {row[0]: row for row in self._erp.execute(erp_query)}

@@ -6,10 +6,10 @@ import signal
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 
 from devstack.demo.books import PROCESSING_QUEUES
 from devstack.demo.databases import Databases, Difference
@@ -21,15 +21,23 @@ _CONFIGURATION = ROOT / "configuration"
 
 
 @contextmanager
-def demo_stack(
+def demo_stack(  # noqa: PLR0913 - what a stack may differ in
     folder: Path,
     *,
     queues: Path = QUEUES,
     configuration: Path = _CONFIGURATION,
     broker_options: Sequence[str] = (),
+    broker_environment: Mapping[str, str] = MappingProxyType({}),
+    app: Path = ROOT,
 ) -> Iterator[tuple[Stack, Databases]]:
     """Start everything but the Functions host, with empty tables and the configuration in place."""
-    with Stack(folder, queues=queues, broker_options=broker_options) as stack:
+    with Stack(
+        folder,
+        app,
+        queues,
+        broker_options=broker_options,
+        broker_environment=broker_environment,
+    ) as stack:
         for name in ("crm", "erp"):
             stack.postgres.create_database(name)
         stack.settings = {

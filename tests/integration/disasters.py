@@ -1,34 +1,5 @@
-"""Ends the servers of a stack as no one asks for, and waits for what follows."""
+"""The disasters of the local stack, where tests look for them."""
 
-import time
-from collections.abc import Callable
+from devstack.disasters import kill_emulator, kill_host, kill_worker, wait_for
 
-from devstack.processes import kill
-from devstack.stack import Stack
-
-
-def kill_emulator(stack: Stack) -> None:
-    kill(int(stack.service_bus.facts()["pid"]))
-    stack.service_bus.wait_for_end()
-    stack.service_bus.start()
-
-
-def kill_worker(stack: Stack) -> None:
-    before = stack.host.facts()["worker_pid"]
-    kill(int(before))
-    wait_for(lambda: stack.host.facts()["worker_pid"] != before, seconds=60)
-
-
-def kill_host(stack: Stack) -> None:
-    kill(int(stack.host.facts()["pid"]))
-    stack.host.wait_for_end()
-    stack.host.start()
-
-
-def wait_for[T](probe: Callable[[], T | None], seconds: float = 30) -> T:
-    """Return the first answer that is one: neither None, nor false, nor empty."""
-    end = time.monotonic() + seconds
-    while not (answer := probe()):
-        assert time.monotonic() < end, f"nothing within {seconds} s"
-        time.sleep(0.05)
-    return answer
+__all__ = ["kill_emulator", "kill_host", "kill_worker", "wait_for"]
