@@ -88,7 +88,7 @@ def target_slow(scene: Scene, _people: People, chance: random.Random) -> str:
 
 def target_refusing(scene: Scene, _people: People, chance: random.Random) -> str:
     """Let nothing listen where the target was."""
-    lasting = chance.uniform(1, 3)
+    lasting = chance.uniform(2, 4)
     scene.proxy.refuse()
     time.sleep(lasting)
     scene.proxy.accept()
@@ -105,12 +105,18 @@ def target_hanging(scene: Scene, _people: People, chance: random.Random) -> str:
 
 
 def target_dropping(scene: Scene, _people: People, chance: random.Random) -> str:
-    """Reset the target's connections, several times."""
+    """Reset the target's connections, several times, and until there was one."""
     before, times = scene.proxy.cut_off, chance.randint(3, 8)
     for _ in range(times):
         scene.proxy.cut()
         time.sleep(chance.uniform(0.05, 0.4))
-    return f"target's connections dropped {times} times, {scene.proxy.cut_off - before} in all"
+
+    def was_cut() -> bool:
+        scene.proxy.cut()
+        return scene.proxy.cut_off > before
+
+    wait_for(was_cut, _LIMIT_SECONDS)
+    return f"target's connections dropped {times} times or more"
 
 
 def clocks_forward(scene: Scene, _people: People, chance: random.Random) -> str:
