@@ -130,7 +130,7 @@ def clocks_forward(scene: Scene, _people: People, chance: random.Random) -> str:
 
 def clocks_back(scene: Scene, _people: People, chance: random.Random) -> str:
     """Let the clocks of app and broker jump back."""
-    by = timedelta(seconds=-chance.uniform(3, 7))
+    by = max(timedelta(seconds=-chance.uniform(3, 7)), -scene.broker_clock.offset)
     _jump(scene.app_clock, by)
     _jump(scene.broker_clock, by)
     return f"clocks of app and broker {by.total_seconds():+.1f} s"
