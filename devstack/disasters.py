@@ -1,5 +1,6 @@
 """Ends the servers of a stack as no one asks for, and waits for what follows."""
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -19,7 +20,8 @@ def kill_emulator(stack: Stack) -> None:
 def kill_worker(stack: Stack) -> None:
     """Kill the worker and wait until the host has another one."""
     before = stack.host.facts()["worker_pid"]
-    kill(int(before))
+    with contextlib.suppress(ProcessLookupError):  # the host may have ended it just now
+        kill(int(before))
     wait_for(lambda: stack.host.facts()["worker_pid"] != before, seconds=60)
 
 
