@@ -19,7 +19,7 @@ from soak.places import change_in
 from soak.scene import LOCK_SECONDS, QUEUE, Scene
 
 _LIFE = timedelta(seconds=1)
-_LIMIT_SECONDS = 6 * LOCK_SECONDS
+_LIMIT_SECONDS = 12 * LOCK_SECONDS
 
 
 def bury(scene: Scene) -> str:

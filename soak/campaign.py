@@ -105,7 +105,10 @@ def run(scene: Scene, plan: Plan, tell: Tell) -> Result:
             result.events.append(Event(datetime.now().astimezone(), what))
             tell(what)
         tell("no more faults; waiting until nothing is queued")
-        wait_until_quiet(scene)
+        try:
+            wait_until_quiet(scene)
+        except StackError as error:
+            result.wrong.append(f"messages are still queued, or changes not detected: {error}")
     with Observer(scene) as observer:
         final = observer.look()
     ledger.judge(final)
@@ -132,9 +135,10 @@ def _acts(
             continue
         try:
             yield FAULTS[name](scene, people, chance)
-        except FaultError as error:
-            result.wrong.append(f"{name}: {error}")
-            yield str(error)
+        except (FaultError, StackError) as error:
+            # The campaign goes on: what the books say then tells more.
+            result.wrong.append(f"{name} did not go as it must: {error}")
+            yield result.wrong[-1]
 
 
 def _conclude(scene: Scene, ledger: Ledger, final: Look, result: Result) -> None:

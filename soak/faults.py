@@ -191,8 +191,10 @@ def broker_burying(scene: Scene, people: People, _chance: random.Random) -> str:
         wait_for(lambda: _count_held(scene, erp.info.backend_pid, 0), _LIMIT_SECONDS)
         kill(int(scene.stack.host.facts()["pid"]))
         scene.stack.host.wait_for_end()
-    told = bury(scene)
-    scene.stack.host.start()
+    try:
+        told = bury(scene)
+    finally:
+        scene.stack.host.start()
     return f"host killed; while it was away: {told}"
 
 
