@@ -8,15 +8,16 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
+import psutil
+
 from devstack.disasters import kill_emulator, kill_host, kill_worker, wait_for
 from devstack.processes import kill
 from soak.broker_burials import bury
 from soak.clock import Clock
 from soak.people import People
-from soak.places import wait_until_quiet
 from soak.scene import HANDLER_SECONDS, LOCK_SECONDS, TIME_OUT_SECONDS, Scene
 
-_STORAGE_SAVES_WITHIN_SECONDS = 5.5
+_STORAGE_SAVES_WITHIN_SECONDS = 6.5
 _LIMIT_SECONDS = 120.0
 
 #: A full disk of the emulator leaves its log this much.
@@ -62,19 +63,20 @@ def emulator_killed(scene: Scene, _people: People, _chance: random.Random) -> st
 
 
 def storage_killed(scene: Scene, people: People, chance: random.Random) -> str:
-    """Kill Azurite, and let it be away while changes come.
+    """Let host and worker stand still, kill Azurite, and let it be away when they go on.
 
     Azurite keeps in memory for five seconds what it has acknowledged, which the service does not.
-    So nothing new is written before the kill, for that long; only watermarks are written again.
     """
-    wait_until_quiet(scene)
-    time.sleep(_STORAGE_SAVES_WITHIN_SECONDS)
-    scene.stack.azurite.kill()
-    done = people.work(people.changes // 20)
     away = chance.uniform(0.5, 3)
-    time.sleep(away)
-    scene.stack.azurite.start()
-    return f"Azurite killed, away for {away:.1f} s, meanwhile: {done}"
+    with app_halted(scene):
+        time.sleep(_STORAGE_SAVES_WITHIN_SECONDS)
+        scene.stack.azurite.kill()
+    try:
+        done = people.work(people.changes // 20)
+        time.sleep(away)
+    finally:
+        scene.stack.azurite.start()
+    return f"app halted, Azurite killed, away for {away:.1f} s while the app went on, and {done}"
 
 
 def target_slow(scene: Scene, _people: People, chance: random.Random) -> str:
@@ -223,6 +225,20 @@ FAULTS: Mapping[str, Fault] = {
 
 #: These need clocks that can be shifted.
 CLOCK_FAULTS = frozenset(name for name in FAULTS if name.startswith("clocks-"))
+
+
+@contextmanager
+def app_halted(scene: Scene) -> Iterator[None]:
+    """Let host and worker stand still."""
+    host = psutil.Process(int(scene.stack.host.facts()["pid"]))
+    processes = [host, *host.children(recursive=True)]
+    for process in processes:
+        process.suspend()
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.resume()
 
 
 @contextmanager
