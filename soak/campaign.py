@@ -25,6 +25,10 @@ _FLOW_SECONDS = 1.2
 #: Fewer looks than one for so many faults would say too little.
 _FAULTS_OF_A_LOOK = 3
 
+#: How long it may take until nothing is queued any more, on a busy machine.
+_QUIET_SECONDS = 180.0
+_CHANGES_A_SECOND = 50
+
 #: The others are mostly of the same kind.
 _MOST_SENTENCES = 5
 
@@ -106,7 +110,8 @@ def run(scene: Scene, plan: Plan, tell: Tell) -> Result:
             tell(what)
         tell("no more faults; waiting until nothing is queued")
         try:
-            wait_until_quiet(scene)
+            # After a death of the worker, what was in flight goes one at a time.
+            wait_until_quiet(scene, _QUIET_SECONDS + plan.changes / _CHANGES_A_SECOND)
         except StackError as error:
             result.wrong.append(f"messages are still queued, or changes not detected: {error}")
     with Observer(scene) as observer:

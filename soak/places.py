@@ -222,7 +222,7 @@ class Observer:
         return self._receivers[queue, dead]
 
 
-def wait_until_quiet(scene: Scene, seconds: float = 180) -> None:
+def wait_until_quiet(scene: Scene, seconds: float) -> None:
     """Wait until there is nothing left to do for the app; raise StackError after that."""
     with Observer(scene) as observer:
         wait_for(observer.is_quiet, seconds)

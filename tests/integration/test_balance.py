@@ -60,7 +60,7 @@ def test_a_kill_between_sending_and_the_watermark_repeats_changes_and_loses_none
                 erp.execute("SELECT pg_terminate_backend(%s)", [reader])
                 assert observer.look().watermarks[CUSTOMERS] == before
             wait_until_equal(databases, stack, seconds=120)
-            wait_until_quiet(scene)
+            wait_until_quiet(scene, seconds=150)
             query = "SELECT key FROM written GROUP BY key, change HAVING count(*) > 1"
             repeated = {key for (key,) in erp.execute(query)}
             look = observer.look()
