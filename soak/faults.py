@@ -20,6 +20,9 @@ from soak.scene import HANDLER_SECONDS, LOCK_SECONDS, TIME_OUT_SECONDS, Scene
 _STORAGE_SAVES_WITHIN_SECONDS = 6.5
 _LIMIT_SECONDS = 120.0
 
+#: The host looks for changes every two seconds.
+_DETECTED_WITHIN_SECONDS = 2.5
+
 #: A full disk of the emulator leaves its log this much.
 _ROOM_FOR_LAST_WORDS = 20_000
 
@@ -60,6 +63,20 @@ def emulator_killed(scene: Scene, _people: People, _chance: random.Random) -> st
     """Kill the broker with its locks."""
     kill_emulator(scene.stack)
     return "emulator killed"
+
+
+def broker_and_worker_killed(scene: Scene, people: People, _chance: random.Random) -> str:
+    """Kill the broker, and then the worker, which has read changes that it cannot send."""
+    broker = scene.stack.service_bus
+    kill(int(broker.facts()["pid"]))
+    broker.wait_for_end()
+    try:
+        done = people.work(max(_FEW, people.changes // 50))
+        time.sleep(_DETECTED_WITHIN_SECONDS)
+        kill_worker(scene.stack)
+    finally:
+        broker.start()
+    return f"emulator killed, {done}, worker killed, emulator started"
 
 
 def storage_killed(scene: Scene, people: People, chance: random.Random) -> str:
@@ -209,6 +226,7 @@ FAULTS: Mapping[str, Fault] = {
         worker_killed,
         host_killed,
         emulator_killed,
+        broker_and_worker_killed,
         storage_killed,
         target_slow,
         target_refusing,
