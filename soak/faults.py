@@ -9,13 +9,17 @@ from datetime import timedelta
 from pathlib import Path
 
 import psutil
+from azure.servicebus import ServiceBusMessageState, ServiceBusReceivedMessage
 
 from devstack.disasters import kill_emulator, kill_host, kill_worker, wait_for
 from devstack.processes import kill
+from models.message_properties import SOURCE_KEY
+from services.azure_access import service_bus_client
+from services.peeking import peek_all
 from soak.broker_burials import bury
 from soak.clock import Clock
 from soak.people import People
-from soak.scene import HANDLER_SECONDS, LOCK_SECONDS, TIME_OUT_SECONDS, Scene
+from soak.scene import HANDLER_SECONDS, LOCK_SECONDS, QUEUE, TIME_OUT_SECONDS, Scene
 
 _STORAGE_SAVES_WITHIN_SECONDS = 6.5
 _LIMIT_SECONDS = 120.0
@@ -183,15 +187,12 @@ def handlers_long(scene: Scene, people: People, _chance: random.Random) -> str:
     The first must not lose their locks; for the others the host ends the worker.
     """
     log = scene.stack.host.log
+    began = log.stat().st_size
     orders = wait_for(lambda: _orders_on_both_sides(scene), _LIMIT_SECONDS)
     with rows_held(scene, orders[1::2]):
         with rows_held(scene, orders[::2]) as holder:
             people.ship_these(orders)
-            wait_for(lambda: _count_held(scene, holder, LOCK_SECONDS / 2), _LIMIT_SECONDS)
-            # What was lost until now, an earlier fault has taken away.
-            began = log.stat().st_size
-            handlers = wait_for(lambda: _count_held(scene, holder, HANDLER_SECONDS), _LIMIT_SECONDS)
-            lost = _read_from(log, began).count(_LOST)
+            handlers, lost = _hold(scene, holder, orders[::2])
         if lost:
             msg = f"{lost} locks were lost while {handlers} handlers were held; see {log}"
             raise FaultError(msg)
@@ -266,6 +267,41 @@ def rows_held(scene: Scene, orders: list[str]) -> Iterator[int]:
         query = "SELECT FROM sales_order WHERE document_number = ANY(%s) FOR UPDATE"
         erp.execute(query, [orders])
         yield erp.info.backend_pid
+
+
+def _hold(scene: Scene, holder: int, orders: list[str]) -> tuple[int, int]:
+    """Wait until handlers were held for long; return how many, and how many locks were lost.
+
+    Where the host ended the worker meanwhile, for a message beside these, it begins again.
+    """
+    log = scene.stack.host.log
+    while True:
+        # What an earlier fault has left locked has come again by then.
+        wait_for(lambda: _count_held(scene, holder, LOCK_SECONDS + 0.5), _LIMIT_SECONDS)
+        before, mark = _deliveries(scene, orders), log.stat().st_size
+        handlers = wait_for(lambda: _count_held(scene, holder, HANDLER_SECONDS), _LIMIT_SECONDS)
+        after = _deliveries(scene, orders)
+        if _TIME_OUT not in (said := _read_from(log, mark)):
+            gone = sum(after.get(number) != count for number, count in before.items())
+            return handlers, max(gone, said.count(_LOST))
+
+
+def _deliveries(scene: Scene, orders: list[str]) -> dict[int | None, int | None]:
+    """Return how often the broker has delivered the messages about these orders."""
+    with (
+        service_bus_client(scene.stack.app_settings()) as client,
+        client.get_queue_receiver(QUEUE, keep_alive=0) as receiver,
+    ):
+        return {
+            message.sequence_number: message.delivery_count
+            for message in peek_all(receiver, page_size=250, timeout_seconds=8)
+            if message.state is ServiceBusMessageState.ACTIVE and _key(message) in orders
+        }
+
+
+def _key(message: ServiceBusReceivedMessage) -> str:
+    key = (message.application_properties or {}).get(SOURCE_KEY.encode(), b"")
+    return key.decode() if isinstance(key, bytes) else str(key)
 
 
 def _orders_on_both_sides(scene: Scene) -> list[str]:
