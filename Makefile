@@ -10,7 +10,7 @@ demo: set-up
 # Every test.
 test: set-up
 	@mkdir -p .stack
-	PYTEST_DEBUG_TEMPROOT=.stack $(PYTHON) -m pytest -n 2 --dist loadfile
+	PYTEST_DEBUG_TEMPROOT=.stack $(PYTHON) -m pytest -n 3 --dist loadfile
 
 # What takes a bit more than a minute: format, lint, types, import directions, unit tests and contracts on fakes.
 check: set-up

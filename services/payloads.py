@@ -15,6 +15,7 @@ from azure.core import MatchConditions
 from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
 
 from delivery.errors import UnreadableError
+from services.storage_access import storage_of
 
 if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
@@ -55,23 +56,29 @@ class PayloadService:
         """Put a large body aside; return a reference to it.
 
         The id is a hash of the content: writing the same body twice makes it as if it were new.
+        Raise UnavailableError where the storage is away.
         """
-        self._container.upload_blob(message_id, body, overwrite=True)
+        with storage_of(f"container {PAYLOADS!r}"):
+            self._container.upload_blob(message_id, body, overwrite=True)
         return orjson.dumps({"schemaVersion": 1, "payloadBlob": message_id})
 
     def check_out(self, body: bytes) -> bytes:
-        """Return the body that was given to `check_in`; raise UnreadableError where it is gone."""
+        """Return the body that was given to `check_in`.
+
+        Raise UnreadableError where it is gone, UnavailableError where the storage is away.
+        """
         if not body.startswith(_PREFIX):
             return body
         name = reference_in(body)
         if name is None:
             msg = "a reference that names no payload"
             raise UnreadableError(msg)
-        try:
-            return self._container.download_blob(name).readall()
-        except ResourceNotFoundError:
-            msg = f"the blob {name!r} is not in the container {PAYLOADS!r} any more"
-            raise UnreadableError(msg) from None
+        with storage_of(f"container {PAYLOADS!r}"):
+            try:
+                return self._container.download_blob(name).readall()
+            except ResourceNotFoundError:
+                msg = f"the blob {name!r} is not in the container {PAYLOADS!r} any more"
+                raise UnreadableError(msg) from None
 
     def stored(self) -> Iterator[StoredPayload]:
         """Yield all payloads, page by page."""

@@ -8,11 +8,7 @@ from soak.places import BROKER, PLACES, Look
 from soak.scene import CUSTOMERS, Change, Scene
 
 #: Why the app may give a message up that nothing is wrong with: too much went wrong around it.
-#: The last two are what the SDK of the storage says, which the app hands on as it is.
-_AWAY = {
-    *("UnavailableError", "AbortedError", "LockLostError"),
-    *("ServiceRequestError", "ServiceResponseError"),
-}
+_AWAY = {"UnavailableError", "AbortedError", "LockLostError"}
 
 _LAST = """
 SELECT DISTINCT ON (job, key) job, key, change, is_deletion,

@@ -26,6 +26,7 @@ from delivery.errors import UnavailableError
 from models.job import Job
 from models.queue_message import QueueMessage
 from models.watermark import WatermarkValue
+from services.storage_access import storage_of
 
 if TYPE_CHECKING:
     from azure.data.tables import TableClient
@@ -71,8 +72,13 @@ class DeletionService:
     def note(self, job: Job, message: QueueMessage) -> timedelta:
         """Note the deletion that `message` is, unless a later one is noted already.
 
-        Return how long the target must still wait with it.
+        Return how long the target must still wait with it. Raise UnavailableError where the storage
+        is away.
         """
+        with storage_of(f"table {DELETIONS!r}"):
+            return self._note(job, message)
+
+    def _note(self, job: Job, message: QueueMessage) -> timedelta:
         for _ in range(_ATTEMPTS):
             noted = self._find(*place_of(job.name, message.source_key))
             if noted and not _is_after(job, message.change_tracker, noted["ChangeTracker"]):
@@ -85,10 +91,14 @@ class DeletionService:
         raise UnavailableError(msg)
 
     def later_than(self, job: Job, message: QueueMessage) -> str | None:
-        """Return the change tracker of a deletion newer than `message`, None without one."""
-        if not self._has_notes(job):
-            return None
-        noted = self._find(*place_of(job.name, message.source_key))
+        """Return the change tracker of a deletion newer than `message`, None without one.
+
+        Raise UnavailableError where the storage is away.
+        """
+        with storage_of(f"table {DELETIONS!r}"):
+            if not self._has_notes(job):
+                return None
+            noted = self._find(*place_of(job.name, message.source_key))
         if noted and _is_after(job, noted["ChangeTracker"], message.change_tracker):
             return str(noted["ChangeTracker"])
         return None

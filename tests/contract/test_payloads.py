@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from delivery.errors import UnreadableError
+from delivery.errors import UnavailableError, UnreadableError
 from devstack.azurite import Azurite
 from services.payloads import PayloadService, StoredPayload
 from tests.fakes.storage import MemoryBlobs
@@ -117,3 +117,14 @@ class _OneAPage:
 
     def list_blobs(self, include: list[str]) -> object:
         return self._container.list_blobs(include=include, results_per_page=1)
+
+
+def test_a_storage_that_is_away_is_told_as_such(unused_port: int) -> None:
+    account = f"http://127.0.0.1:{unused_port}/devstoreaccount1"
+    connection = f"AccountName=devstoreaccount1;AccountKey=a2V5;BlobEndpoint={account}"
+    with BlobServiceClient.from_connection_string(connection, retry_total=0) as blobs:
+        away = PayloadService(blobs.get_container_client("payloads"))
+        with pytest.raises(UnavailableError, match="container 'payloads': the storage account"):
+            away.check_in("a1", b"body")
+        with pytest.raises(UnavailableError, match="container 'payloads': the storage account"):
+            away.check_out(b'{"schemaVersion":1,"payloadBlob":"a1"}')
