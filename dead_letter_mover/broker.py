@@ -19,7 +19,7 @@ from dead_letter_mover.mover import Locked
 from delivery.errors import ConfigurationError
 from services.amqp_properties import sequence_number
 from services.azure_access import SERVICE_BUS, service_bus_client
-from services.encoded_messages import anything_received, batches
+from services.encoded_messages import anything_received, batches, undisturbed
 from services.management_node import ManagementNode
 from services.time_limit import within
 
@@ -60,7 +60,7 @@ class ServiceBusBroker:
 
     @cached_property
     def _receiver(self) -> "ServiceBusReceiver":
-        return self._client.get_queue_receiver(self._queue, sub_queue=self._sub_queue)
+        return undisturbed(self._client.get_queue_receiver(self._queue, sub_queue=self._sub_queue))
 
     def letters(self) -> Iterator[Letter]:
         """Yield every message, whatever its state; holds one page at a time."""

@@ -64,6 +64,7 @@ class QueueLink:
             receiver = client.get_queue_receiver(
                 self._queue, prefetch_count=0, socket_timeout=_SOCKET_WAIT_SECONDS
             )
+            _keep_its_thread_away(receiver)
             self._receiver = self._opened.enter_context(receiver)
             self._report.connected(id(self))
         return self._receiver
@@ -79,3 +80,18 @@ class QueueLink:
             self._opened.close()
         except Exception as error:  # noqa: BLE001 - what cannot be closed is gone already
             _LOG.debug("queue %s: while closing: %r", self._queue, error)
+
+
+def _keep_its_thread_away(receiver: ServiceBusReceiver) -> None:
+    """Leave out the SDK's keep-alive thread, which reads from the connection beside us.
+
+    On a busy machine that gives a message the lock token of another one, which would then be
+    completed in its place. Azure's host is no Python program.
+    """
+    create = receiver._create_handler  # noqa: SLF001 - the SDK has no setting for it; it is pinned
+
+    def create_without_thread(auth: object) -> None:
+        create(auth)
+        receiver._handler._keep_alive_interval = 0  # noqa: SLF001 - as above
+
+    receiver._create_handler = create_without_thread  # type: ignore[method-assign] # noqa: SLF001 - as above

@@ -23,7 +23,7 @@ from services.azure_access import (
     service_bus_administration,
     service_bus_client,
 )
-from services.encoded_messages import anything_received, batches
+from services.encoded_messages import anything_received, batches, undisturbed
 from services.management_node import ManagementNode
 from services.time_limit import within
 
@@ -200,7 +200,8 @@ class ServiceBusQueue:
             self._here = self._open_client()
         if dead not in self._receivers:
             sub_queue = ServiceBusSubQueue.DEAD_LETTER if dead else None
-            self._receivers[dead] = self._here.get_queue_receiver(self._name, sub_queue=sub_queue)
+            receiver = self._here.get_queue_receiver(self._name, sub_queue=sub_queue)
+            self._receivers[dead] = undisturbed(receiver)
         return self._receivers[dead]
 
     @property

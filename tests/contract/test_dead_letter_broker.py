@@ -234,6 +234,15 @@ class TestServiceBusBroker(BrokerContract):
         assert len(scene.broker.receive(2)) == 2
         assert [letter.body for letter in scene.broker.letters()] == [b"1", b"2"]
 
+    def test_no_thread_of_the_sdk_reads_beside_us(
+        self, scene: Scene, queue: EmulatorScene
+    ) -> None:
+        """It would give messages each other's lock tokens; see `undisturbed`."""
+        scene.fill(1)
+        assert len(queue.broker.receive(1)) == 1
+        handler = queue.broker._receiver._handler  # noqa: SLF001 - what matters is not public
+        assert handler._keep_alive_thread is None  # noqa: SLF001 - as above
+
     def test_what_does_not_fit_into_one_batch_goes_in_several(self, scene: Scene) -> None:
         bodies = [bytes([number]) * 100_000 for number in range(6)]
         scene.broker.send(TARGET, [an_encoded(body=body) for body in bodies])
