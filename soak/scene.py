@@ -36,8 +36,8 @@ _BACKOFF_UNIT_MS = 10
 
 #: What an app folder holds.
 _APP = (
-    *("function_app.py", "durable_functions.py", "composition.py", "servicebus.json"),
-    *("connectors", "delivery", "models", "services"),
+    *("function_app.py", "durable_functions.py", "servicebus.json"),
+    *("composition", "connectors", "delivery", "models", "services"),
 )
 
 #: Refused: the target's own rule. Outdated: the target was written by somebody later. Orders of the

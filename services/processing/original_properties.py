@@ -31,7 +31,7 @@ class OriginalPropertiesService:
         try:
             properties = self._peek(delivery)
         except Exception as error:  # noqa: BLE001 - whatever it is, the copy goes without the types
-            text = f"its copy has the properties as the host tells them: {told(error)}"
+            text = f"its copy has no AMQP types, as the host tells none: {told(error)}"
             log_event(_LOGGER, logging.WARNING, Action.TYPES_LOST, delivery.subject, text)
             return {}
         return {name: value for name, value in properties.items() if name not in OUR_PROPERTIES}

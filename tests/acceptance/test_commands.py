@@ -221,7 +221,8 @@ def test_a_stack_to_play_with_says_how_to_reach_it_and_stops_on_ctrl_c() -> None
     for name in ("CRM", "ERP", "SYNC_STORAGE", "SYNC_SERVICE_BUS"):
         assert re.fullmatch(rf"  export {name}='[^']+'\n", up.read_until("export ")), name
     up.read_until("api/ExecuteJob")
-    key = re.findall(r"x-functions-key: (\S+)\"", up.read_until("admin/functions/GetChanges"))[0]
+    up.read_until("admin/functions/GetChanges")
+    key = re.findall(r"x-functions-key: (\S+)\"", up.read_until("x-functions-key"))[0]
     request = urllib.request.Request(  # noqa: S310 - an address of our own
         f"{url}/admin/functions/GetChanges",
         data=b"{}",

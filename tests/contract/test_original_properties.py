@@ -183,7 +183,7 @@ def test_properties_that_cannot_be_had_are_left_to_the_host(
     delivery = a_delivery(properties={"secret": "hunter2"}, sequence_number=gone)
     assert bus.originals.foreign(delivery) == {}
     [line] = caplog.messages
-    assert "without their AMQP types" in line
+    assert "its copy has no AMQP types" in line
     assert "hunter2" not in line
 
 
