@@ -77,8 +77,9 @@ def log_event(
     """Write the line of one event."""
     if logger.isEnabledFor(level):
         # An error's text may have several lines, and an event is one.
+        event = f"action={action.value} {subject}".rstrip()
         more = f": {' '.join(text.split())[:_LONGEST_TEXT]}" if text else ""
-        logger.log(level, "action=%s %s%s", action.value, subject, more)
+        logger.log(level, "%s%s", event, more)
 
 
 def told(error: Exception) -> str:

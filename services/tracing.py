@@ -41,19 +41,27 @@ class TracingService:
     def created(self, queue: str, job_name: str, source_key: str) -> str:
         """Begin the trace of a change that a run has found; return its context for the message.
 
-        Empty where nothing is traced. A response is part of the trace that it answers.
+        Empty where nothing is traced.
         """
         if self._tracer is None:
             return ""
-        current = trace.get_current_span()
-        is_answer = current.is_recording() and getattr(current, "kind", None) is SpanKind.CONSUMER
-        found_by = current.get_span_context()
-        span = self._tracer.start_span(
-            f"create {queue}",
-            None if is_answer else Context(),
-            SpanKind.PRODUCER,
-            _attributes(Subject(queue=queue, job=job_name, source_key=source_key)),
-            [Link(found_by)] if found_by.is_valid and not is_answer else None,
+        found_by = trace.get_current_span().get_span_context()
+        subject = Subject(queue=queue, job=job_name, source_key=source_key)
+        return self._create(self._tracer, subject, Context(), [Link(found_by)])
+
+    def answered(self, queue: str, job_name: str, source_key: str) -> str:
+        """Go on with the trace of the change that a response answers; otherwise as `created`."""
+        if self._tracer is None:
+            return ""
+        subject = Subject(queue=queue, job=job_name, source_key=source_key)
+        return self._create(self._tracer, subject, None, [])
+
+    def _create(
+        self, tracer: "Tracer", subject: Subject, context: Context | None, links: list[Link]
+    ) -> str:
+        """Make the span that a message begins with; None is the context of the current span."""
+        span = tracer.start_span(
+            f"create {subject.queue}", context, SpanKind.PRODUCER, _attributes(subject), links
         )
         span.end()
         carrier: dict[str, str] = {}
@@ -99,10 +107,11 @@ def tell_action(span: "Span", action: "Action") -> None:
 
 def _attributes(subject: Subject) -> dict[str, str | int]:
     """Name things as OpenTelemetry's conventions do, as far as they have names for them."""
-    return {
+    attributes: dict[str, str | int] = {
         "messaging.system": "servicebus",
         "messaging.destination.name": subject.queue,
         "gleichlauf.job": subject.job,
         "gleichlauf.source_key": subject.source_key,
-        "gleichlauf.attempt": subject.attempt,
     }
+    # A message has no attempt before it is delivered.
+    return attributes | ({"gleichlauf.attempt": subject.attempt} if subject.attempt else {})

@@ -151,7 +151,7 @@ class ProcessQueueMessageService:
 
     def _send(self, response: OutgoingMessage) -> None:
         queue, job_name = response.queue, response.job_name
-        trace_parent = self._tracing.created(queue, job_name, response.source_key)
+        trace_parent = self._tracing.answered(queue, job_name, response.source_key)
         self._post.post(queue, to_service_bus(response, self._payloads, trace_parent))
         self._metrics.enter(Entry.SENT, queue, job_name)
 

@@ -234,9 +234,7 @@ class TestServiceBusBroker(BrokerContract):
         assert len(scene.broker.receive(2)) == 2
         assert [letter.body for letter in scene.broker.letters()] == [b"1", b"2"]
 
-    def test_no_thread_of_the_sdk_reads_beside_us(
-        self, scene: Scene, queue: EmulatorScene
-    ) -> None:
+    def test_no_thread_of_the_sdk_reads_beside_us(self, scene: Scene, queue: EmulatorScene) -> None:
         """It would give messages each other's lock tokens; see `undisturbed`."""
         scene.fill(1)
         assert len(queue.broker.receive(1)) == 1

@@ -35,9 +35,11 @@ def test_a_line_names_what_happened_to_whom_in_that_order(caplog: pytest.LogCapt
     with caplog.at_level(logging.INFO):
         log_event(LOGGER, logging.INFO, Action.FAILED, subject, "RejectedError:\nno\n  more")
         log_event(LOGGER, logging.INFO, Action.DETECTED, Subject(job="customers"))
+        log_event(LOGGER, logging.INFO, Action.RUN_FAILED, Subject(), "no jobs")
     assert lines(caplog) == [
         'action=failed queue=sbqlow job=customers key="D 1" attempt=2: RejectedError: no more',
         "action=detected job=customers",
+        "action=run-failed: no jobs",
     ]
 
 

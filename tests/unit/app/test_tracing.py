@@ -92,6 +92,16 @@ def test_a_response_belongs_to_the_trace_that_it_answers() -> None:
     assert list(created.links) == []
 
 
+def test_what_is_not_traced_is_not_traced_further_on_either() -> None:
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+    stage = Stage(a_configuration_with_a_response())
+    stage.deliver(properties={"JobName": JOB, "traceparent": parent})
+    assert stage.traces.spans() == []
+    answer = str(properties_of(stage.posted("sbqhigh"))["traceparent"])
+    assert answer.startswith("00-0af7651916cd43dd8448eb211c80319c-")
+    assert answer.endswith("-00")
+
+
 @pytest.mark.parametrize("odd", ["", "nonsense", 7, None, "00-0-0-00"])
 def test_whatever_somebody_wrote_into_the_property_a_trace_begins(odd: object) -> None:
     stage = Stage()
