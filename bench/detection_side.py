@@ -5,12 +5,12 @@ Prints a JSON object: rows, seconds, and the process's peak memory in kilobytes.
 
 import json
 import os
-import resource
 import sys
 import time
 
 from azure.servicebus import ServiceBusMessage
 
+from bench.memory import own_peak_kb
 from composition import Composition
 from models.configuration import Configuration
 from models.connection import Connection
@@ -118,8 +118,7 @@ def main() -> None:
     composition = Composition(os.environ)
     run = {"detect": _detect, "send": _send}[side]
     rows, seconds = run(composition, _configuration(name))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"rows": rows, "seconds": seconds, "peak_kb": peak}))
+    print(json.dumps({"rows": rows, "seconds": seconds, "peak_kb": own_peak_kb()}))
 
 
 if __name__ == "__main__":

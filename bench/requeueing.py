@@ -134,15 +134,11 @@ def _by_a_bare_loop(environ: Environ) -> int:
 
 
 def _run(environ: Environ, module: str, *arguments: str) -> int:
-    process = subprocess.Popen(  # noqa: S603 - our own modules
-        [sys.executable, "-m", module, *arguments],
-        cwd=ROOT,
-        env=environ,
-        stdout=subprocess.DEVNULL,
+    command = [sys.executable, "-m", "bench.memory", module, *arguments]
+    run = subprocess.run(  # noqa: S603 - our own modules
+        command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True, check=False
     )
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        msg = f"{module} ended with {process.returncode}"
+    if run.returncode:
+        msg = f"{module} ended with {run.returncode}"
         raise RuntimeError(msg)
-    return usage.ru_maxrss
+    return int(run.stdout)
