@@ -1,6 +1,7 @@
 """`python -m devstack.up`: the demonstration's stack, running until Ctrl-C, to play with."""
 
 import argparse
+import json
 import os
 import sys
 import time
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from devstack.demo.scenario import demo_stack, host_key, run_command
 from devstack.processes import StackError
-from devstack.stack import Stack
+from devstack.stack import QUEUES, Stack
 
 _CUSTOMERS = 100
 
@@ -22,7 +23,7 @@ def main() -> int:
 
 
 def _run(folder: Path, *, durable: bool) -> None:
-    with demo_stack(folder) as (stack, databases):
+    with demo_stack(folder, queues=_queues_and_one_to_probe(folder)) as (stack, databases):
         if durable:
             stack.settings = {**stack.settings, "SYNC_DETECTION": "durable"}
         databases.insert_customers(1, _CUSTOMERS)
@@ -37,6 +38,17 @@ def _run(folder: Path, *, durable: bool) -> None:
             time.sleep(1)
         msg = f"a server ended by itself; the logs are in {folder}"
         raise StackError(msg)
+
+
+def _queues_and_one_to_probe(folder: Path) -> Path:
+    """Write the app's queues, and one more for `operator_console probe-azure`."""
+    content = json.loads(QUEUES.read_bytes())
+    queues = content["UserConfig"]["Namespaces"][0]["Queues"]
+    probed = {**queues[0]["Properties"], "LockDuration": "PT10S"}
+    queues.append({"Name": "gleichlauf-probe", "Properties": probed})
+    path = folder / QUEUES.name
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
 
 
 def _introduce(stack: Stack, folder: Path) -> None:
@@ -61,6 +73,8 @@ terminal:
   export ERP='{erp}'
   export SYNC_STORAGE='{stack.azurite.connection_string()}'
   export SYNC_SERVICE_BUS='{bus["connection_string"]}'
+  export SYNC_SERVICE_BUS_ADMINISTRATION='{bus["admin_connection_string"]}'
+  export SYNC_SERVICE_BUS_ADMINISTRATION_CERTIFICATE='{bus["certificate"]}'
 How everything is (function key):
   curl {host["url"]}/api/Health -H "x-functions-key: {host_key(stack, "GetHealth")}"
 A job by hand (function key):

@@ -1,11 +1,12 @@
 """What the connector counts, as OpenTelemetry metrics. Who reads them is the meter's affair."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import Meter
+    from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 #: The job of a message that could not be read.
 UNKNOWN: Final = "unknown"
@@ -61,7 +62,7 @@ class Renewal(StrEnum):
 class MetricsService:
     """Counts. Takes microseconds, never raises, safe for several threads."""
 
-    def __init__(self, meter: "Meter") -> None:
+    def __init__(self, meter: "Meter", *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._changes = meter.create_counter(
             Metric.CHANGES_DETECTED, "{change}", "Changes that a run found and sent to the queues"
         )
@@ -77,9 +78,15 @@ class MetricsService:
         self._lock_renewals = meter.create_counter(
             Metric.LOCK_RENEWALS, "{renewal}", "Renewals of messages' locks, by how they ended"
         )
-        self._watermark_lag = meter.create_gauge(
-            Metric.WATERMARK_LAG, "s", "How old the state of the source is that was sent in full"
+        meter.create_observable_gauge(
+            Metric.WATERMARK_LAG,
+            [self._observe_lags],
+            "s",
+            "How old the state of the source is that was sent in full",
         )
+        #: As they were, and when that was by a clock that never jumps.
+        self._lags: tuple[Mapping[str, float], float] = ({}, 0)
+        self._monotonic = monotonic
         self._balance = meter.create_counter(
             Metric.CHANGE_BALANCE, "{message}", "Messages sent, and where each came to its end"
         )
@@ -115,9 +122,20 @@ class MetricsService:
         """Count one renewal."""
         self._lock_renewals.add(1, {"queue": queue, "outcome": renewal.value})
 
-    def watermark_lags(self, job_name: str, seconds: float) -> None:
-        """Take note of how far behind its source a job is."""
-        self._watermark_lag.set(seconds, {"job": self._jobs.bounded(job_name)})
+    def watermark_lags(self, lags: Mapping[str, float]) -> None:
+        """Take note of how many seconds behind its source each job is that reads one.
+
+        From now on they grow, until the next note: a timer that stands still must show.
+        """
+        self._lags = (dict(lags), self._monotonic())
+
+    def _observe_lags(self, _options: "CallbackOptions") -> "Iterator[Observation]":
+        from opentelemetry.metrics import Observation  # noqa: PLC0415 - imported when used
+
+        lags, noted = self._lags
+        passed = self._monotonic() - noted
+        for job_name, seconds in lags.items():
+            yield Observation(seconds + passed, {"job": self._jobs.bounded(job_name)})
 
 
 class _Names:

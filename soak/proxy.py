@@ -99,7 +99,9 @@ class Proxy:
 
     async def _cut(self) -> None:
         for writer in list(self._connections):
-            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            with contextlib.suppress(OSError):  # it may have been closed just now
+                found = writer.get_extra_info("socket")
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             writer.transport.abort()
             self.cut_off += 1
         self._connections.clear()

@@ -1,6 +1,7 @@
 """What a campaign plays on: the stack, with faults within reach, and databases that take notes."""
 
 import json
+import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -149,7 +150,9 @@ def open_scene(folder: Path, *, rules: bool = True) -> Iterator[Scene]:
         except StackError:
             raise
         except Exception as error:
-            msg = f"the campaign broke off: {type(error).__name__}: {error}; see {folder}"
+            log = folder / "campaign.log"
+            log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+            msg = f"the campaign broke off: {type(error).__name__}: {error}; see {log}"
             raise StackError(msg) from error
 
 

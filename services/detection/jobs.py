@@ -25,10 +25,8 @@ class JobService:
         """
         rows = self._watermarks.get_all_watermarks()
         reading = [job for job in in_order(configuration) if job.watermark and job.enabled]
-        for job in reading:
-            lag = lag_of(job, rows, now)
-            if lag is not None:
-                self._metrics.watermark_lags(job.name, lag)
+        lags = {job.name: lag_of(job, rows, now) for job in reading}
+        self._metrics.watermark_lags({n: lag for n, lag in lags.items() if lag is not None})
         return [job for job in reading if is_due(job, rows, now)]
 
 

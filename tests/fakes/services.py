@@ -81,7 +81,8 @@ class MemoryMetrics:
     def __init__(self) -> None:
         self._reader = InMemoryMetricReader()
         self.meter = meter_of(self._reader, "tests")
-        self.service = MetricsService(self.meter)
+        self.clock = Clock()
+        self.service = MetricsService(self.meter, monotonic=self.clock.monotonic)
 
     def values(self, name: str) -> dict[tuple[object, ...], int | float]:
         """Return what a metric stands at, by the values of its attributes, in order of name.

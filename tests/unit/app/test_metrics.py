@@ -130,6 +130,8 @@ def test_the_lag_is_the_age_of_what_was_sent_in_full() -> None:
     clock.advance(90)
     detection.run()
     assert detection.metrics.values("WatermarkLag") == {(JOB,): 90}
+    detection.metrics.clock.advance(30)
+    assert detection.metrics.values("WatermarkLag") == {(JOB,): 120}, "the timer stands still"
     detection.bus.failing = True
     detection.runner = JobRunner(detection.watermarks, source_of=lambda _: ListSource([]))
     clock.advance(600)
