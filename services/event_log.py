@@ -90,9 +90,14 @@ def told(error: Exception) -> str:
     name = type(error).__name__
     if isinstance(error, DeliveryError):
         return f"{name}: {error}"
+    return f"{name} {place_of(error)}"
+
+
+def place_of(error: Exception) -> str:
+    """Return where in the code an error was raised, and by which way."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     places = (f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
-    return f"{name} in {' > '.join(places)}"
+    return f"in {' > '.join(places)}"
 
 
 def _shown(value: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import orjson
 from azure.core import MatchConditions
 from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
+from azure.storage.blob import StorageErrorCode
 
 from delivery.errors import UnreadableError
 from services.storage_access import storage_of
@@ -76,7 +77,9 @@ class PayloadService:
         with storage_of(f"container {PAYLOADS!r}"):
             try:
                 return self._container.download_blob(name).readall()
-            except ResourceNotFoundError:
+            except ResourceNotFoundError as error:
+                if getattr(error, "error_code", None) != StorageErrorCode.BLOB_NOT_FOUND:
+                    raise  # the container is missing, or it was no answer of the storage
                 msg = f"the blob {name!r} is not in the container {PAYLOADS!r} any more"
                 raise UnreadableError(msg) from None
 

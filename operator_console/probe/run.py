@@ -1,6 +1,7 @@
 """One run: look, test one assumption after the other, and leave the queue as it was."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -131,7 +132,8 @@ class Run:
 
     def _clean_up(self) -> None:
         """Remove our messages, on new connections: the old ones may be why we are here."""
-        self.say("removing the probe's messages; those that are locked once their lock ends")
+        with suppress(OSError):  # whoever listened may be gone, and the messages go all the same
+            self.say("removing the probe's messages; those that are locked once their lock ends")
         try:
             self.scene.queue.disconnect()
             self.report.left = self._left()

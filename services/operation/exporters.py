@@ -2,6 +2,8 @@
 # used (protobuf, for one) must not be able to break what is.
 """The exporters of metrics and of traces, by destination."""
 
+import logging
+import re
 import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, assert_never
@@ -36,6 +38,7 @@ def metric_exporter(destination: Destination, connection_string: str) -> "Metric
         case Destination.OTLP:
             from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 
+            _leave_out_values()
             return OTLPMetricExporter()
         case Destination.CONSOLE:
             from opentelemetry.sdk.metrics.export import ConsoleMetricExporter
@@ -57,6 +60,7 @@ def span_exporter(destination: Destination, connection_string: str) -> "SpanExpo
         case Destination.OTLP:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
+            _leave_out_values()
             return OTLPSpanExporter()
         case Destination.CONSOLE:
             from opentelemetry.sdk.trace.export import ConsoleSpanExporter
@@ -64,3 +68,29 @@ def span_exporter(destination: Destination, connection_string: str) -> "SpanExpo
             return ConsoleSpanExporter(out=sys.stderr)
         case _ as never:
             assert_never(never)
+
+
+#: Those of the SDK's loggers that quote headers and addresses, in both of which a key may stand.
+_QUOTING = (
+    "opentelemetry.util.re",
+    "opentelemetry.exporter.otlp.common.http",
+    "opentelemetry.exporter.otlp.proto.http._common",
+    "opentelemetry.exporter.otlp.proto.http.metric_exporter",
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+)
+
+_VALUE = re.compile(r"%[-.0-9]*[a-z]")
+
+
+def _leave_out_values() -> None:
+    """Have the OTLP exporters say what is wrong without the values that they quote."""
+    for name in _QUOTING:
+        logging.getLogger(name).addFilter(_without_values)
+
+
+def _without_values(record: logging.LogRecord) -> bool:
+    sentence = _VALUE.sub("…", str(record.msg)) if record.args else str(record.msg)
+    record.msg = "%s Look at the app settings that begin with OTEL_EXPORTER_OTLP_."
+    record.args = (sentence,)
+    record.exc_info = record.exc_text = None
+    return True

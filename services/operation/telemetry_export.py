@@ -5,11 +5,13 @@ or the console; else nowhere. "OpenTelemetry Environment Variable Specification"
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from delivery.errors import ConfigurationError
+from services.event_log import place_of
 from services.metrics import Metric
 from services.operation.exporters import Destination, metric_exporter, span_exporter
 
@@ -45,33 +47,33 @@ def open_meter(environ: Mapping[str, str]) -> "Meter":
     """
     from opentelemetry.metrics import NoOpMeterProvider  # noqa: PLC0415 - imported when used
 
-    def open_reader(destination: Destination) -> "MetricReader":
+    def open_exporting(destination: Destination) -> "Meter":
         from opentelemetry.sdk.metrics.export import (  # noqa: PLC0415 - imported when used
             PeriodicExportingMetricReader,
         )
 
         exporter = metric_exporter(destination, environ.get(APPLICATION_INSIGHTS, ""))
-        return PeriodicExportingMetricReader(exporter)
+        reader = PeriodicExportingMetricReader(exporter)
+        with _shut_down_after_failure(reader):
+            return meter_of(reader, _service_name(environ))
 
-    reader = _opened(Signal.METRICS, environ, open_reader)
-    if reader is None:
-        return NoOpMeterProvider().get_meter(_NAME)
-    return meter_of(reader, _service_name(environ))
+    meter = _opened(Signal.METRICS, environ, open_exporting)
+    return meter or NoOpMeterProvider().get_meter(_NAME)
 
 
 def open_tracer(environ: Mapping[str, str]) -> "Tracer | None":
     """Return the tracer of this process, by the rules of `open_meter`; None where none exports."""
 
-    def open_processor(destination: Destination) -> "SpanProcessor":
+    def open_exporting(destination: Destination) -> "Tracer":
         from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415 - as above
 
-        return BatchSpanProcessor(span_exporter(destination, environ.get(APPLICATION_INSIGHTS, "")))
+        exporter = span_exporter(destination, environ.get(APPLICATION_INSIGHTS, ""))
+        processor = BatchSpanProcessor(exporter)
+        share = None if environ.get("OTEL_TRACES_SAMPLER") else _TRACED
+        with _shut_down_after_failure(processor):
+            return tracer_of(processor, _service_name(environ), share)
 
-    processor = _opened(Signal.TRACES, environ, open_processor)
-    if processor is None:
-        return None
-    share = None if environ.get("OTEL_TRACES_SAMPLER") else _TRACED
-    return tracer_of(processor, _service_name(environ), share)
+    return _opened(Signal.TRACES, environ, open_exporting)
 
 
 def meter_of(reader: "MetricReader", service_name: str) -> "Meter":
@@ -118,25 +120,38 @@ def destination_of(signal: Signal, environ: Mapping[str, str]) -> Destination | 
             raise ConfigurationError(msg)
 
 
-def _opened[Sink](
-    signal: Signal, environ: Mapping[str, str], open_sink: Callable[[Destination], Sink]
-) -> Sink | None:
+def _opened[Opened](
+    signal: Signal, environ: Mapping[str, str], open_exporting: Callable[[Destination], Opened]
+) -> Opened | None:
     """Open what the settings ask for; None where that is nothing, or cannot be."""
     try:
         destination = destination_of(signal, environ)
-        return open_sink(destination) if destination else None
+        return open_exporting(destination) if destination else None
     except ConfigurationError as error:
         _LOGGER.error("no %s are exported: %s", signal.lower(), error)  # noqa: TRY400 - all is said
     except Exception as error:  # noqa: BLE001 - whatever it is, the app goes on without
         # The exporter's text may quote the setting, and that is a secret.
         _LOGGER.error(  # noqa: TRY400 - as said
-            "no %s are exported: the app setting %s cannot be used (%s); "
-            "copy it again from the Application Insights resource",
+            "no %s are exported: %s cannot be used; correct it (%s %s)",
             signal.lower(),
-            APPLICATION_INSIGHTS,
+            f"the app setting {APPLICATION_INSIGHTS}, or one that begins with OTEL_,"
+            if environ.get(APPLICATION_INSIGHTS)
+            else "an app setting that begins with OTEL_",
             type(error).__name__,
+            place_of(error),
         )
     return None
+
+
+@contextmanager
+def _shut_down_after_failure(sink: "MetricReader | SpanProcessor") -> Iterator[None]:
+    """Leave no thread behind that exports for nobody."""
+    try:
+        yield
+    except Exception:
+        with suppress(Exception):
+            sink.shutdown()
+        raise
 
 
 def _resource(service_name: str) -> "Resource":

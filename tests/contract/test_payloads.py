@@ -128,3 +128,13 @@ def test_a_storage_that_is_away_is_told_as_such(unused_port: int) -> None:
             away.check_in("a1", b"body")
         with pytest.raises(UnavailableError, match="container 'payloads': the storage account"):
             away.check_out(b'{"schemaVersion":1,"payloadBlob":"a1"}')
+
+
+@pytest.mark.integration
+def test_a_container_that_is_missing_is_not_taken_for_a_payload_that_is_gone(
+    azurite: Azurite,
+) -> None:
+    with BlobServiceClient.from_connection_string(azurite.connection_string()) as blobs:
+        nowhere = PayloadService(blobs.get_container_client("nowhere"))
+        with pytest.raises(UnavailableError, match="ContainerNotFound"):
+            nowhere.check_out(b'{"schemaVersion":1,"payloadBlob":"a1"}')

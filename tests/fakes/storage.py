@@ -12,6 +12,7 @@ from azure.core.exceptions import (
     ResourceNotFoundError,
 )
 from azure.data.tables import TableEntity, UpdateMode
+from azure.storage.blob import StorageErrorCode
 
 from tests.builders import NOW
 
@@ -113,7 +114,9 @@ class MemoryBlobs:
     def download_blob(self, name: str) -> "MemoryDownload":
         self.on_download()
         if name not in self.blobs:
-            raise ResourceNotFoundError
+            gone = ResourceNotFoundError()
+            gone.error_code = StorageErrorCode.BLOB_NOT_FOUND  # type: ignore[attr-defined] # as the SDK does
+            raise gone
         return MemoryDownload(self.blobs[name])
 
     def delete_blob(

@@ -7,9 +7,10 @@ import threading
 
 import pytest
 from opentelemetry.metrics import NoOpMeter
+from opentelemetry.sdk.metrics.export import MetricsData
 
 from devstack.processes import ROOT
-from services.operation.exporters import Destination
+from services.operation.exporters import Destination, metric_exporter
 from services.operation.telemetry_export import (
     APPLICATION_INSIGHTS,
     Signal,
@@ -62,6 +63,44 @@ def test_a_destination_that_is_no_good_is_logged_without_its_text(
         assert open_tracer(environ) is None
     assert "no metrics are exported: the app setting APPLICATIONINSIGHTS" in caplog.text
     assert "no traces are exported: the app setting APPLICATIONINSIGHTS" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("OTEL_METRICS_EXEMPLAR_FILTER", "foo"),
+        ("OTEL_ATTRIBUTE_COUNT_LIMIT", "-1"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "0"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "-5"),
+    ],
+)
+def test_a_setting_that_the_sdk_refuses_stops_the_export_and_nothing_else(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, setting: str, value: str
+) -> None:
+    monkeypatch.setenv(setting, value)
+    before = threading.active_count()
+    environ = {OTLP: "http://127.0.0.1:9"}
+    meter, tracer = open_meter(environ), open_tracer(environ)
+    assert isinstance(meter, NoOpMeter) or tracer is None
+    assert "an app setting that begins with OTEL_ cannot be used; correct it" in caplog.text
+    assert "APPLICATIONINSIGHTS" not in caplog.text
+    if isinstance(meter, NoOpMeter) and tracer is None:
+        assert threading.active_count() == before
+
+
+def test_the_sdk_quotes_neither_headers_nor_addresses(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key: s3cret")
+    monkeypatch.setenv(OTLP, "http://127.0.0.1:9/v1?token=s3cret")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    exporter = metric_exporter(Destination.OTLP, "")
+    exporter.export(MetricsData(resource_metrics=[]))
+    exporter.shutdown()
+    assert "Header format invalid" in caplog.text
+    assert "Failed to export" in caplog.text
+    assert "OTEL_EXPORTER_OTLP_" in caplog.text
     assert "s3cret" not in caplog.text
 
 

@@ -1,5 +1,6 @@
 """Each assumption holds on a queue that behaves, and is refuted on one that does not."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -25,10 +26,14 @@ def _unheard(_: object) -> None: ...
 
 
 def probed(
-    queue: MemoryQueue, *assumptions: Assumption, idle: timedelta = IDLE, name: str = "probe"
+    queue: MemoryQueue,
+    *assumptions: Assumption,
+    idle: timedelta = IDLE,
+    name: str = "probe",
+    hear: Callable[[object], None] = _unheard,
 ) -> Report:
     scene = Scene(queue, queue.time, idle, wanted=WANTED)
-    return Run(scene, name, assumptions or ASSUMPTIONS, announce=_unheard, say=_unheard).execute()
+    return Run(scene, name, assumptions or ASSUMPTIONS, announce=hear, say=hear).execute()
 
 
 def a_namespace(queue: MemoryQueue) -> MemoryQueue:

@@ -121,6 +121,19 @@ def test_whatever_ends_the_run_its_messages_are_removed(error: BaseException) ->
     assert report.findings[1].verdict is Verdict.NOT_TESTED
 
 
+def test_its_messages_are_removed_though_nobody_listens_any_more() -> None:
+    """Whoever closes the terminal leaves neither stdout nor stderr."""
+    queue = a_memory_queue()
+
+    def gone(_: object) -> None:
+        raise BrokenPipeError
+
+    report = probed(queue, BY_ID["abandon-counts"], BY_ID["expiry-counts"], hear=gone)
+    assert queue.kept == []
+    assert report.left == ""
+    assert report.trouble == "BrokenPipeError"
+
+
 def test_what_cannot_be_removed_is_named() -> None:
     queue = a_memory_queue()
 
