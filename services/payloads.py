@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import orjson
 from azure.core import MatchConditions
 from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
-from azure.storage.blob import StorageErrorCode
 
 from delivery.errors import UnreadableError
 from services.storage_access import storage_of
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from azure.storage.blob import ContainerClient
 
 PAYLOADS = "payloads"
+
+#: What the storage says of a blob that is gone; a proxy's 404 says nothing.
+_BLOB_NOT_FOUND = "BlobNotFound"
 
 _PREFIX = b'{"schemaVersion":1,"payloadBlob":'
 
@@ -78,7 +80,7 @@ class PayloadService:
             try:
                 return self._container.download_blob(name).readall()
             except ResourceNotFoundError as error:
-                if getattr(error, "error_code", None) != StorageErrorCode.BLOB_NOT_FOUND:
+                if getattr(error, "error_code", None) != _BLOB_NOT_FOUND:
                     raise  # the container is missing, or it was no answer of the storage
                 msg = f"the blob {name!r} is not in the container {PAYLOADS!r} any more"
                 raise UnreadableError(msg) from None

@@ -56,3 +56,12 @@ def unused_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+#: Whoever gets one of these last would be alone with it for minutes.
+_LONGEST = ("test_balance.py", "test_commands.py", "test_durable_detection.py", "test_probe.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest; the order within a file stays."""
+    items.sort(key=lambda item: item.path.name not in _LONGEST)

@@ -216,7 +216,8 @@ class Story:
             self._narrator.quote(mover.error_of(group))
         self._books.note_requeued(moved.requeued)
         self._begin(f"it sent {moved.requeued.total()} back; they are processed once more")
-        self._wait_until_settled()
+        # The broker's count is up to a second old: it must know of them too.
+        self._wait_until(lambda: self._is_settled() and self._together().sent >= before.sent)
         now = self._together()
         written, ignored = now.success - before.success, now.ignored - before.ignored
         self._say(f"{written} written to the ERP")
