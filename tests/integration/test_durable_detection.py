@@ -166,7 +166,9 @@ def test_d4_of_two_starts_at_once_each_job_runs_once_and_the_other_instance_skip
     ran, other = sorted((output for _, output in outcomes), key=lambda it: len(it["skipped"]))
     assert ran == {"detected": {CUSTOMERS: 2_000, ORDERS: 500}, "skipped": {}}
     assert (other["detected"], list(other["skipped"])) == ({}, [CUSTOMERS, ORDERS])
-    assert "has it in hand" in other["skipped"][CUSTOMERS]
+    # It asked after the claim, or before and came too late.
+    why = other["skipped"][CUSTOMERS]
+    assert "has it in hand" in why or why == "another instance has just taken it"
     assert scene.claims() == {}
     scene.wait_until_equal()
 
