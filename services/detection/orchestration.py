@@ -33,7 +33,6 @@ _ERROR_BYTES = 2_000
 _ERRORS_BYTES = 8_000
 _TEXT_BYTES = 15_000
 
-
 #: A custom status holds 16 KB in UTF-16: "Custom orchestration status", Microsoft Learn.
 _TOLD_CHARACTERS = 6_000
 _TOLD_ERROR_BYTES = 300
@@ -53,9 +52,8 @@ class Progress:
 
     `ended` are claims that instances left behind which run no more: owners by job. `position` is
     of the job in hand, `cookie` where its reading goes on, None before its first activity, and
-    `reading` what it was read by. `jobs`
-    are names, each with those that it depends on; None before anybody has asked. `skipped` and
-    `failures` say why.
+    `reading` what it was read by. `jobs` are names, each with those that it depends on; None before
+    anybody has asked. `skipped` and `failures` say why.
     """
 
     ended: dict[str, str] = field(default_factory=dict)

@@ -15,11 +15,11 @@ from azure.servicebus import ServiceBusReceivedMessage, ServiceBusSubQueue
 from composition import Composition
 from devstack.demo.databases import Databases
 from devstack.demo.scenario import demo_stack
+from devstack.disasters import wait_for
 from devstack.processes import ROOT, kill
 from devstack.stack import Stack, run_folder
 from services.azure_access import service_bus_client
 from tests.builders import a_queues_file
-from tests.integration.disasters import wait_for
 
 UNIT = timedelta(milliseconds=30)
 THREADS = 16

@@ -6,13 +6,13 @@ import pytest
 
 from connectors.sql.connector import PAGE_SIZE
 from devstack.demo.scenario import wait_until_equal
+from devstack.disasters import kill_worker, wait_for
 from devstack.stack import run_folder
 from soak.campaign import Plan, must_hold, run
 from soak.faults import FAULTS
 from soak.places import Observer, wait_until_quiet
 from soak.report import report
 from soak.scene import CUSTOMERS, open_scene
-from tests.integration.disasters import kill_worker, wait_for
 
 _LOGGER = logging.getLogger(__name__)
 

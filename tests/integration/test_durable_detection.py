@@ -17,11 +17,11 @@ import pytest
 from composition import Composition
 from devstack.demo.databases import Databases
 from devstack.demo.scenario import demo_stack, host_key, wait_until_equal
+from devstack.disasters import kill_host, kill_worker, wait_for
 from devstack.processes import ROOT
 from devstack.stack import Stack, run_folder
 from services.detection.watermarks import StoredWatermark
 from tests.builders import a_queues_file
-from tests.integration.disasters import kill_host, kill_worker, wait_for
 
 JOBS = CUSTOMERS, ORDERS = "customers-to-erp", "orders-to-erp"
 START = "StartGetChangesOrchestration"

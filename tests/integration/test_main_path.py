@@ -13,12 +13,12 @@ from azure.servicebus import ServiceBusReceivedMessage, ServiceBusSubQueue
 from composition import Composition
 from devstack.demo.databases import Databases
 from devstack.demo.scenario import demo_stack, wait_until_equal
+from devstack.disasters import kill_emulator, kill_host, kill_worker, wait_for
 from devstack.stack import Stack, run_folder
 from models.watermark import WatermarkType, WatermarkValue
 from services.azure_access import service_bus_client
 from services.detection.watermarks import StoredWatermark
 from tests.builders import a_queues_file
-from tests.integration.disasters import kill_emulator, kill_host, kill_worker, wait_for
 
 CHANGES = 2_000
 

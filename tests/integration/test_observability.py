@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from devstack.demo.scenario import demo_stack
+from devstack.disasters import wait_for
 from devstack.processes import ROOT
 from devstack.stack import Stack, run_folder
 from tests.builders import a_queues_file
-from tests.integration.disasters import wait_for
 from tests.otlp import Collector, Span, collector
 
 pytestmark = pytest.mark.integration

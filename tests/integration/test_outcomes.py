@@ -22,11 +22,11 @@ import pytest
 from azure.servicebus import ServiceBusMessage
 
 from composition import Composition
+from devstack.disasters import wait_for
 from models.queue_message import QueueMessage
 from services.azure_access import blob_client, service_bus_client
 from services.payloads import PAYLOADS, PayloadService, reference_in
 from tests.builders import a_message
-from tests.integration.disasters import wait_for
 from tests.integration.outcomes_scene import (
     ATTEMPTS_OF_LOW,
     REQUESTS,

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.integration.disasters import wait_for
+from devstack.disasters import wait_for
 from tests.integration.functions_host.running import APPS, Answer, Host
 
 APP = APPS / "durable"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from azure.servicebus.amqp import AmqpAnnotatedMessage
 
-from tests.integration.disasters import wait_for
+from devstack.disasters import wait_for
 from tests.integration.functions_host.running import APPS, Bus, Host
 
 

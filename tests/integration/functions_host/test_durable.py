@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.integration.disasters import wait_for
+from devstack.disasters import wait_for
 from tests.integration.functions_host.durable_host import APP, WEBHOOKS, DurableHost
 
 _JSON = "application/json"

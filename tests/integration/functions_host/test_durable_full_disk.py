@@ -4,7 +4,7 @@ import json
 import signal
 from pathlib import Path
 
-from tests.integration.disasters import wait_for
+from devstack.disasters import wait_for
 from tests.integration.functions_host.durable_host import APP, DurableHost
 from tests.unit.functions_host.durable.full_disk import full_disk
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from devstack.disasters import wait_for
 from devstack.processes import kill
-from tests.integration.disasters import wait_for
 from tests.integration.functions_host.durable_host import APP, DurableHost
 
 

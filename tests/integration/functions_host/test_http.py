@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.integration.disasters import wait_for
+from devstack.disasters import wait_for
 from tests.integration.functions_host.running import APPS, Host
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from devstack.disasters import wait_for
 from devstack.processes import ROOT
-from tests.integration.disasters import wait_for
 from tests.integration.functions_host.running import APPS, Host, write_app
 
 BASICS = APPS / "basics"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.disasters import wait_for
+from devstack.disasters import wait_for
 from tests.integration.functions_host.running import APPS, Bus, Host
 
 RULES: dict[str, dict[str, Any]] = {

@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from devstack.disasters import wait_for
 from devstack.processes import ROOT
 from devstack.stack import RUNS, Stack, run_folder
-from tests.integration.disasters import wait_for
 
 pytestmark = pytest.mark.integration
 

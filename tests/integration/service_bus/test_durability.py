@@ -18,7 +18,7 @@ from azure.servicebus import (
 from azure.servicebus._pyamqp.error import AMQPException
 from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
 
-from tests.integration.disasters import wait_for
+from devstack.disasters import wait_for
 from tests.integration.servers import Emulator
 
 QUEUE: dict[str, dict[str, object]] = {"orders": {"LockDuration": "PT30S", "MaxDeliveryCount": 5}}

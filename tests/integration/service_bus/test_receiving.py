@@ -14,7 +14,7 @@ from azure.servicebus import (
 )
 from azure.servicebus.exceptions import MessageLockLostError, ServiceBusError
 
-from tests.integration.disasters import wait_for
+from devstack.disasters import wait_for
 
 
 def send(client: ServiceBusClient, queue: str, *texts: str) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.integration.disasters import wait_for
+from devstack.disasters import wait_for
 from tests.integration.servers import KEY, Emulator
 from tests.integration.service_bus.conftest import EACH, KINDS
 from tests.integration.service_bus.matrix.clients import (
